@@ -1,0 +1,55 @@
+# Every target sets itself up: only Python 3.11+, make and (for speed) a C compiler are expected.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SEED ?= 0
+
+.PHONY: demo test interop bench lint format soak fuzz docs lock clean
+
+demo: $(READY)
+	$(BIN)/python -m ottla.cli.demo
+
+test: $(READY) lint
+	$(BIN)/pytest tests --ignore=tests/interop -n 2 --dist worksteal -q
+	$(BIN)/pytest tests/records -q --kernel=interpreted
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+interop: $(READY)
+	$(BIN)/pytest tests/interop -q --timeout=900
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+soak: $(READY)
+	$(BIN)/python -m tests.soak
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz
+
+docs: $(READY)
+	$(BIN)/python -m ottla.cli.docs
+
+lock: $(READY)
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
+	  --extra parquet pyproject.toml requirements/dev.in -o requirements/dev.txt
+
+# The kernel is compiled in place; an edited kernel.py makes the environment stale.
+$(READY): requirements/dev.txt pyproject.toml setup.py src/ottla/records/kernel.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .build build src/ottla/records/*.so src/ottla/records/kernel.c

@@ -1,0 +1,118 @@
+"""Every error ottla raises, with Kafka's code for it.
+
+One base, two branches that are not a client's fault: bytes that are wrong (`CorruptionError`) and a disk that
+fails (`StorageError`). Only the api floor turns an error into response bytes; below it they are exceptions.
+"""
+
+from __future__ import annotations
+
+
+class BrokerError(Exception):
+    """The base of all of ottla's errors; `code` is Kafka's number for it on the wire."""
+
+    code: int = -1
+    retriable: bool = False
+
+
+class ConfigError(BrokerError):
+    code = 40  # INVALID_CONFIG
+
+
+class OffsetOutOfRangeError(BrokerError):
+    code = 1
+
+
+class RecordTooLargeError(BrokerError):
+    code = 10  # MESSAGE_TOO_LARGE
+
+
+class RecordBatchTooLargeError(BrokerError):
+    code = 18  # RECORD_LIST_TOO_LARGE
+
+
+class InvalidTimestampError(BrokerError):
+    code = 32
+
+
+class UnsupportedForMessageFormatError(BrokerError):
+    code = 43
+
+
+class OutOfOrderSequenceError(BrokerError):
+    code = 45  # OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochError(BrokerError):
+    code = 47
+
+
+class InvalidTxnStateError(BrokerError):
+    code = 48
+
+
+class TransactionCoordinatorFencedError(BrokerError):
+    code = 52
+
+
+class UnsupportedCompressionTypeError(BrokerError):
+    code = 76
+
+
+class InvalidRecordError(BrokerError):
+    """Records that are whole but break a rule; `record_errors` names each one by its index in the batch."""
+
+    code = 87
+
+    def __init__(self, message: str, record_errors: list[tuple[int, str]] | None = None) -> None:
+        super().__init__(message)
+        self.record_errors = record_errors or []
+
+
+class UnexpectedAppendOffsetError(BrokerError):
+    """A follower was given offsets that do not grow."""
+
+
+class CorruptionError(BrokerError):
+    """Bytes that are not what they claim to be."""
+
+    code = 2  # CORRUPT_MESSAGE
+    retriable = True
+
+
+class CorruptRecordError(CorruptionError):
+    """A batch whose length, magic, CRC or records are wrong."""
+
+
+class DecompressionLimitError(CorruptRecordError):
+    """Compressed data that would grow past the cap: a bomb, or a cap set too low."""
+
+
+class CorruptIndexError(CorruptionError):
+    """An index file that contradicts its segment. It can be rebuilt from the segment."""
+
+
+class CorruptSnapshotError(CorruptionError):
+    """A producer snapshot that cannot be read. It can be rebuilt from the segments."""
+
+
+class CorruptCheckpointError(CorruptionError):
+    """A checkpoint file that cannot be read."""
+
+
+class StorageError(BrokerError):
+    """The disk said no, or a rule of the log directory is broken."""
+
+    code = 56  # KAFKA_STORAGE_ERROR
+    retriable = True
+
+
+class LogDirOfflineError(StorageError):
+    """An earlier I/O error took this log directory offline."""
+
+
+class LogDirLockedError(StorageError):
+    """Another process holds the log directory."""
+
+
+class IndexFullError(StorageError):
+    """No room for one more entry; the segment must roll."""

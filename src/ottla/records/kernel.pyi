@@ -1,0 +1,127 @@
+"""Types and contracts of the compiled loops; kernel.py says how they work.
+
+All positions are absolute in `buf`. Every function takes any contiguous bytes-like object (bytes, bytearray,
+memoryview, mmap), checks every length before it uses it, and never reads at or past `end`.
+"""
+
+from array import array
+from collections.abc import Buffer
+
+COMPILED: bool
+
+# What a check found. TRUNCATED: good so far, but the next batch (or record) ends past `end`.
+OK: int  # 0
+TRUNCATED: int  # 1
+BAD_LENGTH: int  # 2
+BAD_MAGIC: int  # 3
+BAD_CRC: int  # 4
+BAD_ATTRIBUTES: int  # 5
+BAD_COUNT: int  # 6
+BAD_OFFSETS: int  # 7
+BAD_RECORD: int  # 8
+STATUS_MEANING: dict[int, str]
+
+# scan() writes one row of ROW numbers (int64) a batch; these are the columns.
+ROW: int  # 16
+POSITION: int  # 0
+SIZE: int  # 1, with the 12 bytes before the length's end
+BASE_OFFSET: int  # 2, of a magic 0/1 message: its offset
+LAST_OFFSET: int  # 3, of a magic 0/1 message: its offset
+MAX_TIMESTAMP: int  # 4, -1 for magic 0
+LEADER_EPOCH: int  # 5, -1 for magic 0/1
+MAGIC: int  # 6
+ATTRIBUTES: int  # 7
+PRODUCER_ID: int  # 8, -1 if none, and for magic 0/1
+PRODUCER_EPOCH: int  # 9
+BASE_SEQUENCE: int  # 10
+COUNT: int  # 11, -1 for a compressed magic 0/1 wrapper
+BASE_TIMESTAMP: int  # 12
+CRC: int  # 13, the stored one
+LAST_DELTA: int  # 14
+NULL_KEYS: int  # 15, records without a key where records were checked, else -1
+
+# scan() flags
+CHECK_CRC: int  # 1
+CHECK_RECORDS: int  # 2: every record of uncompressed v2 batches
+
+def scan(buf: Buffer, start: int, end: int, rows: array[int], flags: int) -> tuple[int, int, int]:
+    """Walk whole batches of any magic: (rows written, position after the last good batch, status).
+
+    Stops with OK at `end` or when `rows` is full, with TRUNCATED before a batch that is not all there, with BAD_* at
+    a batch that is wrong (it is not counted; its header fields are still written into the next free row if there is one and it has a whole header).
+    Header rules for v2: length >= 49, magic 0..2, count >= 0 and count <= last_offset_delta + 1, last_offset_delta >= 0,
+    base_offset >= 0, base_offset + delta does not overflow, codec <= 4. Checks that need GIL-held work over 1 ms are cut
+    into calls by the size of `rows` (callers use at most 512 rows); long record walks release the GIL.
+    """
+
+def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:
+    """Check the one v2 batch at `start` for a leader's append, in a single call.
+
+    (status, size, base_offset, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
+    producer_epoch, base_sequence, count, bad_index, min_ts, max_ts, max_ts_index, null_keys). Header, CRC, and for uncompressed batches every record
+    (offset deltas 0, 1, 2, ...). For compressed ones bad_index, min_ts, max_ts, max_ts_index are -1 and null_keys is 0: decompress, then check_records.
+    A magic other than 2 gives BAD_MAGIC.
+    """
+
+def check_records(
+    buf: Buffer, start: int, end: int, count: int, base_timestamp: int, dense: bool
+) -> tuple[int, int, int, int, int, int]:
+    """(status, bad_index, min_ts, max_ts, max_ts_index, null_keys) of `count` v2 records that fill [start, end) exactly.
+
+    dense: offset deltas must be 0, 1, 2, ... (a producer's batch); else they must only grow (a compacted one).
+    bad_index is the number of the first bad record, else -1.
+    """
+
+# decode() writes one row of REC_ROW numbers a record; these are the columns.
+REC_ROW: int  # 10
+REC_OFFSET: int  # 0
+REC_TIMESTAMP: int  # 1
+REC_KEY: int  # 2, position
+REC_KEY_SIZE: int  # 3, -1 for null
+REC_VALUE: int  # 4
+REC_VALUE_SIZE: int  # 5, -1 for null
+REC_HEADERS: int  # 6, position of the first header's key length
+REC_HEADER_COUNT: int  # 7
+REC_START: int  # 8, position of the record's length varint
+REC_END: int  # 9
+
+def decode(
+    buf: Buffer, start: int, end: int, base_offset: int, base_timestamp: int, rows: array[int]
+) -> tuple[int, int, int]:
+    """Locate records: (rows written, position after the last, status OK / TRUNCATED / BAD_RECORD). Stops when rows is full."""
+
+def headers(buf: Buffer, position: int, end: int, count: int) -> list[tuple[bytes, bytes | None]]:
+    """The headers of one record located by decode()."""
+
+def find_batch(buf: Buffer, start: int, end: int, offset: int) -> tuple[int, int, int, int, int]:
+    """The first batch whose last offset is >= offset: (status, position, size, base_offset, last_offset).
+
+    Looks at headers only (no CRC). OK when found; TRUNCATED with the position reached when the headers in [start, end) run out
+    (the batch at that position may begin before `end` with its header cut; a body that ends past `end` is no obstacle: the position may then lie past `end`).
+    BAD_LENGTH / BAD_MAGIC for a header that makes no sense.
+    """
+
+def index_floor(buf: Buffer, entries: int, entry_size: int, target: int) -> int:
+    """The last slot whose key is <= target, or -1. Key: int32 at the entry's start (entry_size 8) or int64 (12).
+
+    Tries the last page's worth of entries first, because most lookups are near the end and those pages are warm.
+    """
+
+def index_rows(
+    rows: array[int], count: int, base_offset: int, interval: int, state: array[int], offset_entries: bytearray, time_entries: bytearray
+) -> int:
+    """Append the sparse index entries that these scanned rows call for; rows must be in order. Returns OK, or BAD_OFFSETS at an offset outside [base, base + 2^31-1].
+
+    state (8 int64, kept between calls): 0 bytes since the last entry, 1 largest timestamp so far, 2 its offset (last offset of that batch),
+    3 last offset in the offset index (or -1), 4 last timestamp in the time index (or -1), 5 last offset in the time index (or -1), 6 rows used, 7 unused.
+    As Kafka: for each batch, first raise the largest timestamp; then if bytes since the last entry > interval, add (last offset - base, position)
+    to the offset entries and, if the largest timestamp grew past the last time entry's, (largest timestamp, its offset - base) to the time entries, and
+    reset the byte count; then add the batch's size to the byte count.
+    """
+
+def producer_rows(rows: array[int], count: int, keep: array[int]) -> int:
+    """Which rows matter to producer state: their row numbers go to `keep` (ascending, room for `count`), their number is returned.
+
+    Every transactional or control batch does; of plain idempotent batches only the last five of each (producer id, epoch) do; batches without a producer id never.
+    A control or transactional batch of the same producer ends a run.
+    """

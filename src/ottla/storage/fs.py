@@ -1,0 +1,199 @@
+"""The only door to the disk.
+
+Storage opens, writes, maps, renames and deletes through a `FileSystem`, and never through `os` or `open`. The real
+one adds nothing but loops for short reads and writes; a test can put one in its place that sees, fails, tears or
+forgets any operation. Maps are read-only: a write that goes through `pwrite` fails with an error, one that goes
+through a writable map would fail with a signal.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import resource
+from typing import Protocol
+
+Bytes = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. Positions are explicit, so that no hidden cursor is shared."""
+
+    path: str
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+
+    def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        """Fill `buffer` from `position`; the number of bytes read, fewer only at the end of the file."""
+
+    def pwrite(self, data: Bytes, position: int) -> None:
+        """Write all of `data` at `position`."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None:
+        """Cut, or grow with zeros that take no space."""
+
+    def allocate(self, size: int) -> None:
+        """Grow to `size` with blocks reserved, so that a full disk is seen now."""
+
+    def sync(self) -> None:
+        """fdatasync: data, and the size that is needed to read it, are on disk when this returns."""
+
+    def map(self, size: int) -> memoryview:
+        """The first `size` bytes (at least 1), read-only, following later writes. Must be released before a truncation below `size`."""
+
+    def close(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """The operations on names that storage needs, and no more."""
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> File: ...
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def list_dir(self, path: str) -> list[str]: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Replaces `target` if it is there; durable only after `sync_dir`."""
+
+    def unlink(self, path: str) -> None: ...
+
+    def make_dir(self, path: str) -> None: ...
+
+    def remove_dir(self, path: str) -> None: ...
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> File | None:
+        """Take the process-wide lock that Apache Kafka also takes, or None if another process has it."""
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._fd, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        have = len(data)
+        while have < size and (data := os.pread(self._fd, size - have, position + have)):
+            parts.append(data)
+            have += len(data)
+        return b"".join(parts)
+
+    def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
+        have = os.preadv(self._fd, (buffer,), position)
+        while 0 < have < len(buffer):
+            more = os.preadv(self._fd, (memoryview(buffer)[have:],), position + have)
+            if not more:
+                break
+            have += more
+        return have
+
+    def pwrite(self, data: Bytes, position: int) -> None:
+        written = os.pwrite(self._fd, data, position)
+        while written < len(data):
+            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def allocate(self, size: int) -> None:
+        os.posix_fallocate(self._fd, 0, size)
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def map(self, size: int) -> memoryview:
+        return memoryview(mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class RealFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> RealFile:
+        flags = (os.O_RDWR if write or create else os.O_RDONLY) | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(path, os.open(path, flags, 0o644))
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def list_dir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_dir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> RealFile | None:
+        file = self.open(path, create=True)
+        try:
+            # lockf, not flock: Java's FileChannel.lock takes a POSIX record lock, and the two kinds do not see each other.
+            fcntl.lockf(file._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return None
+        return file
+
+
+def raise_open_file_limit() -> int:
+    """Lift the soft limit on open files to the hard one; an open partition holds up to five descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

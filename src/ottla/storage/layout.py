@@ -1,0 +1,99 @@
+"""The names of everything in a log directory. Pure string work; nothing here touches the disk.
+
+    <log dir>/
+      meta.properties  .lock  .kafka_cleanshutdown
+      recovery-point-offset-checkpoint  log-start-offset-checkpoint
+      replication-offset-checkpoint     cleaner-offset-checkpoint
+      <topic>-<partition>/
+        00000000000000000000.log  .index  .timeindex  .txnindex  .snapshot
+        leader-epoch-checkpoint  partition.metadata
+
+A file on its way out ends in `.deleted`, one a cleaner is writing in `.cleaned`, one that is complete and about to
+take its place in `.swap`. Directories end in `-delete`, `-future` or `-stray`, after a 32-digit unique id.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+QUARANTINE = ".quarantine"
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+TEMPORARY = ".tmp"
+
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+META_PROPERTIES = "meta.properties"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+DELETE_DIR = "-delete"
+FUTURE_DIR = "-future"
+STRAY_DIR = "-stray"
+
+MAX_TOPIC_LENGTH = 249
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
+_SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.\w+)?")
+_MARKED_DIR = re.compile(r"(?P<name>.+)\.(?P<unique>[0-9a-f]{32})(?P<mark>-delete|-future|-stray)")
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; its directory is named `<topic>-<partition>`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class SegmentFile(NamedTuple):
+    """What the name of a file in a partition directory says."""
+
+    base_offset: int
+    suffix: str  # .log .index .timeindex .txnindex .snapshot
+    marker: str  # "" or .deleted .cleaned .swap .tmp
+
+
+def segment_file(base_offset: int, suffix: str, marker: str = "") -> str:
+    return f"{base_offset:020d}{suffix}{marker}"
+
+
+def parse_segment_file(name: str) -> SegmentFile | None:
+    match = _SEGMENT_FILE.fullmatch(name)
+    return SegmentFile(int(match[1]), match[2], match[3] or "") if match else None
+
+
+def parse_partition_dir(name: str) -> TopicPartition | None:
+    """The partition that a directory of this name holds, or None. Marks (`-delete` and so on) are not stripped."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not partition.isascii() or not partition.isdigit() or not is_topic_name(topic):
+        return None
+    return TopicPartition(topic, int(partition))
+
+
+def parse_marked_dir(name: str) -> tuple[TopicPartition, str] | None:
+    """For `<topic>-<partition>.<unique><mark>`: the partition and the mark."""
+    match = _MARKED_DIR.fullmatch(name)
+    partition = parse_partition_dir(match["name"]) if match else None
+    return (partition, match["mark"]) if match and partition else None
+
+
+def is_topic_name(name: str) -> bool:
+    return name not in ("", ".", "..") and len(name) <= MAX_TOPIC_LENGTH and _TOPIC.fullmatch(name) is not None
