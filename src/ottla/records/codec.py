@@ -1,4 +1,4 @@
-"""The compression codecs a batch can name in the low three bits of its attributes."""
+"""The compression codecs, by the number that a batch's attributes hold."""
 
 from __future__ import annotations
 
