@@ -1,49 +1,48 @@
 """The settings of one log: Kafka's topic keys, as the typed fields of `LogConfig`.
 
-Each field is at once the value that the hot path reads and the row of the table (name, type, default, check, broker
-synonyms, meaning) that parsing and docs/configuration.md are made from. Names, defaults and checks are those of
-Apache Kafka 4.2; `ottla.*` is our own.
+Each field is at once the value that the hot path reads and the row of the table (name, type, default, check,
+broker synonyms, meaning) that parsing and docs/configuration.md are made from. Names, defaults and checks are
+those of Apache Kafka 4.2; `ottla.*` is our own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from ottla.config.values import (
     ANY,
     BOOLEAN,
+    DAY_MS,
     DOUBLE,
+    GIB,
+    HOUR_MS,
     INT,
+    KIB,
     LONG,
+    LONG_MAX,
+    MIB,
+    MINUTE_MS,
     SET,
     STRING,
     Check,
     ConfigKey,
+    Effective,
     Synonym,
     at_least,
     between,
-    first_set,
     keys_by_field,
     one_of,
-    parse,
+    resolve,
     some_of,
     topic_key,
 )
 from ottla.errors import ConfigError
 
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
-SECOND_MS = 1000
-MINUTE_MS = 60 * SECOND_MS
-HOUR_MS = 60 * MINUTE_MS
-DAY_MS = 24 * HOUR_MS
-LONG_MAX = (1 << 63) - 1
 NO_PROPERTIES: Mapping[str, str] = {}
 
-_GZIP_LEVELS = (-1, *range(1, 10))
+_GZIP_LEVEL = Check("-1 (the codec's own default) or 1 to 9", (-1, *range(1, 10)).__contains__)
 _UNLIMITED_OR_POSITIVE = Check("below 0 for no limit, or at least 1", lambda value: value != 0)
 
 
@@ -67,15 +66,14 @@ class LogConfig:
     # fmt: off
     cleanup_policy: frozenset[str] = topic_key(
         "cleanup.policy", SET, frozenset({"delete"}), some_of("compact", "delete"), ("log.cleanup.policy",),
-        "What happens to old segments: `delete` drops them by age and size, `compact` keeps the newest value of each "
-        "key, both do both, and an empty list keeps everything.")
+        "What happens to old segments: `delete` drops them by age and size, `compact` keeps the newest value "
+        "of each key, both do both, and an empty list keeps everything.")
     compression_type: str = topic_key(
-        "compression.type", STRING, "producer", one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        ("compression.type",),
+        "compression.type", STRING, "producer",
+        one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), ("compression.type",),
         "The codec that batches have on disk; `producer` keeps the one they came with.")
     compression_gzip_level: int = topic_key(
-        "compression.gzip.level", INT, -1, Check("-1 (the codec's own default) or 1 to 9", _GZIP_LEVELS.__contains__),
-        ("compression.gzip.level",),
+        "compression.gzip.level", INT, -1, _GZIP_LEVEL, ("compression.gzip.level",),
         "How hard gzip tries, when `compression.type` is `gzip`.")
     compression_lz4_level: int = topic_key(
         "compression.lz4.level", INT, 9, between(1, 17), ("compression.lz4.level",),
@@ -85,17 +83,17 @@ class LogConfig:
         "How hard zstd tries, when `compression.type` is `zstd`.")
     delete_retention_ms: int = topic_key(
         "delete.retention.ms", LONG, DAY_MS, at_least(0), ("log.cleaner.delete.retention.ms",),
-        "How long a compacted log keeps a tombstone after its key was cleaned, so that slow readers still see it.")
+        "How long a compacted log keeps a tombstone after it was first cleaned, so that slow readers see it.")
     file_delete_delay_ms: int = topic_key(
         "file.delete.delay.ms", LONG, MINUTE_MS, at_least(0), ("log.segment.delete.delay.ms",),
-        "How long a removed segment stays on disk under a `.deleted` name, for reads that are still under way.")
+        "How long a removed segment stays on disk under a `.deleted` name, for reads still under way.")
     flush_messages: int = topic_key(
         "flush.messages", LONG, LONG_MAX, at_least(1), ("log.flush.interval.messages",),
         "Flush the log to disk once this many records are unflushed; with 1 every append waits for the disk.")
     flush_ms: int = topic_key(
         "flush.ms", LONG, LONG_MAX, at_least(0),
-        (Synonym("log.flush.interval.ms", LONG, None, ANY),
-         Synonym("log.flush.scheduler.interval.ms", LONG, LONG_MAX, ANY)),
+        (Synonym("log.flush.interval.ms", LONG, None, at_least(0)),
+         Synonym("log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0))),
         "Flush the log to disk once its oldest unflushed record has waited this long.")
     index_interval_bytes: int = topic_key(
         "index.interval.bytes", INT, 4 * KIB, at_least(0), ("log.index.interval.bytes",),
@@ -113,7 +111,8 @@ class LogConfig:
         "message.timestamp.after.max.ms", LONG, HOUR_MS, at_least(0), ("log.message.timestamp.after.max.ms",),
         "How far in the future a record's own timestamp may lie (`CreateTime` only).")
     message_timestamp_before_max_ms: int = topic_key(
-        "message.timestamp.before.max.ms", LONG, LONG_MAX, at_least(0), ("log.message.timestamp.before.max.ms",),
+        "message.timestamp.before.max.ms", LONG, LONG_MAX, at_least(0),
+        ("log.message.timestamp.before.max.ms",),
         "How far in the past a record's own timestamp may lie (`CreateTime` only).")
     message_timestamp_type: str = topic_key(
         "message.timestamp.type", STRING, "CreateTime", one_of("CreateTime", "LogAppendTime"),
@@ -130,14 +129,14 @@ class LogConfig:
         "How many replicas must be in sync before an append with `acks=all` is accepted.")
     decompression_max_bytes: int = topic_key(
         "ottla.decompression.max.bytes", LONG, 128 * MIB, at_least(1), ("ottla.decompression.max.bytes",),
-        "ottla's own: the most that one produced batch may decompress to; a larger one is refused before it is "
-        "unpacked.")
+        "ottla's own: the most that one produced batch may decompress to; unpacking stops there and the "
+        "batch is refused.")
     preallocate: bool = topic_key(
         "preallocate", BOOLEAN, False, ANY, ("log.preallocate",),
         "Whether a new segment's file reserves its full size at once.")
     retention_bytes: int = topic_key(
         "retention.bytes", LONG, -1, ANY, ("log.retention.bytes",),
-        "With `delete`: the size above which the oldest segments of a partition are dropped; below 0 for no limit.")
+        "With `delete`: the size of a partition above which its oldest segments go; below 0 for no limit.")
     retention_ms: int = topic_key(
         "retention.ms", LONG, 7 * DAY_MS, at_least(-1),
         (Synonym("log.retention.ms", LONG, None, _UNLIMITED_OR_POSITIVE, _retention_from(1)),
@@ -157,7 +156,8 @@ class LogConfig:
         "A random part of up to this much is taken off `segment.ms`, so that logs do not all roll at once.")
     segment_ms: int = topic_key(
         "segment.ms", LONG, 7 * DAY_MS, at_least(1),
-        (Synonym("log.roll.ms", LONG, None, at_least(1)), Synonym("log.roll.hours", INT, 168, at_least(1), _hours_to_ms)),
+        (Synonym("log.roll.ms", LONG, None, at_least(1)),
+         Synonym("log.roll.hours", INT, 168, at_least(1), _hours_to_ms)),
         "The age at which a segment that is not empty is closed and the next one begun.")
     unclean_leader_election_enable: bool = topic_key(
         "unclean.leader.election.enable", BOOLEAN, False, ANY, ("unclean.leader.election.enable",),
@@ -178,11 +178,8 @@ class LogConfig:
         derive(self, "delete", "delete" in self.cleanup_policy)
         derive(self, "effective_segment_bytes", self.segment_bytes if internal is None else internal)
         # The active segment is never cleaned, so a compacted log must roll before its lag limit.
-        derive(
-            self,
-            "max_segment_ms",
-            min(self.max_compaction_lag_ms, self.segment_ms) if compact else self.segment_ms,
-        )
+        lag_limit_ms = self.max_compaction_lag_ms if compact else self.segment_ms
+        derive(self, "max_segment_ms", min(self.segment_ms, lag_limit_ms))
 
     @classmethod
     def from_properties(
@@ -214,37 +211,14 @@ UNSUPPORTED_TOPIC_KEYS: dict[str, str] = {
 }
 
 
-class Effective(NamedTuple):
-    """The value a key has, and the key that gave it."""
-
-    value: Any
-    source: Literal["topic", "broker", "default"]
-    given_by: str
-
-
 def effective(
     topic_props: Mapping[str, str], broker_props: Mapping[str, str] = NO_PROPERTIES
 ) -> dict[str, Effective]:
-    """Every topic key with its value and where that comes from. Broker keys of other parts are left to them."""
+    """Every topic key with its value and where that comes from. Broker keys of other parts are ignored."""
     for name in topic_props:
         if name in UNSUPPORTED_TOPIC_KEYS:
-            raise ConfigError(
-                f"{name}: ottla does not have this setting of Kafka ({UNSUPPORTED_TOPIC_KEYS[name]})"
-            )
+            part = UNSUPPORTED_TOPIC_KEYS[name]
+            raise ConfigError(f"{name} is a setting of Kafka that ottla does not have ({part}): remove it")
         if name not in TOPIC_KEYS:
             raise ConfigError(f"{name} is not a topic setting; docs/configuration.md lists them all")
-    return {key.name: _effective(key, topic_props, broker_props) for key in FIELDS.values()}
-
-
-def _effective(key: ConfigKey, topic_props: Mapping[str, str], broker_props: Mapping[str, str]) -> Effective:
-    broker = first_set(key, broker_props)
-    if key.name in topic_props:
-        return Effective(parse(key, topic_props[key.name]), "topic", key.name)
-    if broker is not None:
-        value, given_by = broker
-        if not key.check.accepts(value):
-            raise ConfigError(
-                f"{given_by} = {broker_props[given_by]!r} is not allowed: must be {key.check.allowed}"
-            )
-        return Effective(value, "broker", given_by)
-    return Effective(key.default, "default", key.name)
+    return {key.name: resolve(key, topic_props, broker_props) for key in FIELDS.values()}

@@ -1,6 +1,6 @@
 """What a configuration key is: its type, its check, and how text becomes a value.
 
-Types and checks are Kafka's: an int has 32 bits, a long 64, a list is separated by commas and repeats nothing.
+Types and checks are Kafka's: an int has 32 bits, a long 64; a list has commas and repeats nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ottla.errors import ConfigError
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+LONG_MAX = (1 << 63) - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -148,7 +157,7 @@ class ConfigKey:
 def topic_key(
     name: str, type: ValueType, default: Any, check: Check, synonyms: tuple[str | Synonym, ...], doc: str
 ) -> Any:
-    """A dataclass field that is also a row of the table. A synonym that is only a name has the key's own type."""
+    """A dataclass field that is also a row of the table. A synonym that is only a name has the key's type."""
     full = tuple(Synonym(s, type, default, check) if isinstance(s, str) else s for s in synonyms)
     row = ConfigKey(name, type, default, check, doc, "topic", full)
     return dataclasses.field(default=default, metadata={"key": row})
@@ -189,13 +198,21 @@ def to_text(value: Any) -> str:
     return ",".join(value) if isinstance(value, tuple | list) else str(value)
 
 
-def first_set(key: ConfigKey, properties: Mapping[str, str]) -> tuple[Any, str] | None:
-    """The value of the strongest synonym that is set, in the key's own unit, and that synonym's name.
+class Effective(NamedTuple):
+    """The value a key has, and the key that gave it."""
 
-    The weaker ones are checked too: a wrong line in a file is wrong even where another line hides it.
+    value: Any
+    source: Literal["topic", "broker", "default"]
+    given_by: str
+
+
+def resolve(key: ConfigKey, own: Mapping[str, str], others: Mapping[str, str]) -> Effective:
+    """A key's value: what `own` sets, else the strongest of its synonyms in `others`, else its default.
+
+    The hidden ones are checked too: a wrong line in a file is wrong even where another line wins over it.
     """
-    found = [(s, parse(s, properties[s.name])) for s in key.synonyms if s.name in properties]
-    if not found:
-        return None
-    synonym, value = found[0]
-    return synonym.convert(value), synonym.name
+    given = [s for s in key.synonyms if s.name in others]
+    found = [Effective(s.convert(parse(s, others[s.name])), "broker", s.name) for s in given]
+    if key.name in own:
+        return Effective(parse(key, own[key.name]), key.scope, key.name)
+    return found[0] if found else Effective(key.default, "default", key.name)
