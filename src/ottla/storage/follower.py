@@ -10,6 +10,8 @@ from ottla.errors import CorruptRecordError, UnexpectedAppendOffsetError
 from ottla.records import batch, kernel
 from ottla.storage.fs import Bytes
 
+_SMALLEST_LEGACY = 26
+
 
 class Fetched(NamedTuple):
     """Whole, good batches at the start of what was fetched."""
@@ -25,7 +27,8 @@ class Fetched(NamedTuple):
 
 def check(records: Bytes, next_offset: int, config: LogConfig) -> Fetched | None:
     """Every batch is checked in full; a cut one at the end is left for the next fetch. None if nothing is left."""
-    room = len(records) // batch.MIN_BATCH_SIZE + 1
+    smallest = batch.HEADER_SIZE if len(records) > batch.MAGIC_AT and records[batch.MAGIC_AT] == 2 else _SMALLEST_LEGACY
+    room = len(records) // smallest + 1
     rows = array("q", bytes(8 * kernel.ROW * room))
     count, size, status = kernel.scan(records, 0, len(records), rows, kernel.CHECK_CRC | kernel.CHECK_RECORDS)
     if status not in (kernel.OK, kernel.TRUNCATED):

@@ -71,9 +71,9 @@ class Scan:
 
     def _next_size(self, have: int) -> int:
         """The size that the batch at the buffer's start claims; more than is left when its header is cut."""
-        if have < batch.LENGTH_END:
+        if have < batch.OVERHEAD_SIZE:
             return self._end - self.position + 1
-        return int.from_bytes(self._buffer[8:12], "big") + batch.LENGTH_END
+        return int.from_bytes(self._buffer[8:12], "big") + batch.OVERHEAD_SIZE
 
     def _large_batch(self, size: int) -> Iterator[Window]:
         """Check a batch in pieces: header by the kernel, CRC by chunks. Its records are checked by whoever reads them."""
@@ -81,7 +81,7 @@ class Scan:
         if header.magic != 2:
             self.status = kernel.BAD_LENGTH
             return
-        crc, at = 0, batch.ATTRIBUTES_OFFSET
+        crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:
             piece = self._buffer[: min(len(self._buffer), size - at)]
             if self._file.pread_into(piece, self.position + at) < len(piece):

@@ -16,6 +16,7 @@ from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, File, FileSystem
 from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.scan import Scan
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 
@@ -237,6 +238,34 @@ class Segment:
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
         return -1 if self.first_timestamp is None else self.first_timestamp
 
+    # -- rebuilding the indexes from the log
+
+    def begin_rebuild(self, config: LogConfig) -> None:
+        """Forget indexes and size; `index_recovered` then adds what is good."""
+        self._close_file()
+        self.writable = True
+        self._interval = config.index_interval_bytes
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self.size = 0
+        self.bytes_since_index = 0
+        self._max_timestamp, self._offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, None
+
+    def index_recovered(self, rows: array[int], count: int, good_bytes: int) -> None:
+        """Batches up to position `good_bytes` are whole and in order."""
+        offset_entries, time_entries = self.index_rows(rows, count)
+        self.offset_index.append_raw(offset_entries)
+        self.time_index.append_raw(time_entries)
+        self.size = good_bytes
+
+    def end_rebuild(self) -> None:
+        """Cut what was not good."""
+        if self.file.size() > self.size:
+            self.file.truncate(self.size)
+            self.file.sync()
+        self.become_inactive()
+
     # -- cutting, renaming, deleting
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
@@ -249,6 +278,7 @@ class Segment:
             return 0
         dropped = self.size - located.position
         self.file.truncate(located.position)
+        self.file.sync()  # what is appended next must not be followed by what was cut
         self.size = located.position
         if self.size == 0:
             self.created_ms = now_ms
@@ -261,11 +291,11 @@ class Segment:
         """After a cut the largest timestamp may lie behind the last index entry: read from there on."""
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
         position = self.offset_index.lookup(self._offset_of_max_timestamp)[1]
-        for batch_rows, count in self.scan(position):
-            for row in range(0, count * kernel.ROW, kernel.ROW):
-                if batch_rows[row + kernel.MAX_TIMESTAMP] > self._max_timestamp:
-                    self._max_timestamp = batch_rows[row + kernel.MAX_TIMESTAMP]
-                    self._offset_of_max_timestamp = batch_rows[row + kernel.LAST_OFFSET]
+        for window in Scan(self.file, self.size, start=position, flags=0):
+            for row in range(0, window.count * kernel.ROW, kernel.ROW):
+                if window.rows[row + kernel.MAX_TIMESTAMP] > self._max_timestamp:
+                    self._max_timestamp = window.rows[row + kernel.MAX_TIMESTAMP]
+                    self._offset_of_max_timestamp = window.rows[row + kernel.LAST_OFFSET]
 
     def rename(self, marker: str) -> None:
         """Give all files another marker suffix, the log last: without it the others are only strays."""

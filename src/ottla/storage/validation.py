@@ -69,7 +69,7 @@ def validate(
     (status, size, base_offset, attributes, last_delta, base_timestamp, max_timestamp) = checked[:7]
     producer_id, producer_epoch, base_sequence, count = checked[7:11]
     if status != kernel.OK:
-        if length > batch.MAGIC_OFFSET and records[batch.MAGIC_OFFSET] < 2:
+        if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < 2:
             converted = legacy.to_v2(records, max_output_bytes=config.decompression_max_bytes)
             return validate(converted, next_offset, leader_epoch, config, now_ms, origin)
         raise _explain(status, checked[11], length, size)
@@ -83,7 +83,7 @@ def validate(
     codec = attributes & batch.CODEC_MASK
     if codec or config.compression_type != "producer":
         records, size, found = _through_codec(records, size, codec, count, base_timestamp, config)
-        attributes = records[batch.ATTRIBUTES_OFFSET + 1]
+        attributes = records[batch.ATTRIBUTES_AT + 1]
     if found.null_keys and config.compact and not attributes & batch.CONTROL:
         raise _without_key(records, size, config)
     return _stamp(
@@ -151,7 +151,9 @@ def _through_codec(
         return records, size, found
     packed = compression.compress(Codec(wanted), payload) if wanted else bytes(payload)
     rebuilt = bytearray(records[: batch.HEADER_SIZE]) + packed
-    batch.patch_codec(rebuilt, wanted)
+    rebuilt[8 : batch.OVERHEAD_SIZE] = (len(rebuilt) - batch.OVERHEAD_SIZE).to_bytes(4, "big")
+    attributes = rebuilt[batch.ATTRIBUTES_AT + 1] & ~batch.CODEC_MASK | wanted
+    batch.patch_times(rebuilt, 0, len(rebuilt), attributes, batch.parse_header(rebuilt).max_timestamp)
     if len(rebuilt) > config.max_message_bytes:
         _refuse_too_large(rebuilt, config.max_message_bytes)
     return rebuilt, len(rebuilt), found
@@ -171,8 +173,8 @@ def _trim(records: Bytes, size: int) -> memoryview:
 
 
 def _refuse_too_large(records: Bytes, limit: int) -> None:
-    if len(records) >= batch.LENGTH_END:
-        size = int.from_bytes(records[8:12], "big", signed=True) + batch.LENGTH_END
+    if len(records) >= batch.OVERHEAD_SIZE:
+        size = int.from_bytes(records[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
         if size > limit:
             raise RecordTooLargeError(f"the batch has {size} bytes; max.message.bytes allows {limit}")
 
