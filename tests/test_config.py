@@ -194,7 +194,7 @@ def test_an_unknown_topic_setting_is_refused_and_unknown_broker_settings_are_not
 
 
 def test_the_compaction_lags_must_not_cross() -> None:
-    with pytest.raises(ConfigError, match=r"min\.compaction\.lag\.ms = 6 .* lag\.ms, which is 5"):
+    with pytest.raises(ConfigError, match=r"min\.compaction\.lag\.ms = 6 .*lag\.ms, which is 5"):
         LogConfig.from_properties({"min.compaction.lag.ms": "6"}, {"log.cleaner.max.compaction.lag.ms": "5"})
 
 

@@ -17,8 +17,8 @@ _INTRODUCTION = """\
 Settings have Kafka's names, types, defaults and checks (Apache Kafka 4.2). A log takes the value that its
 topic sets; else the broker's, under the broker's name for it; else the default. Of several broker names the
 first one that is set wins. Times are in milliseconds and sizes in bytes unless the name says otherwise. An
-`int` has 32 bits and a `long` 64; a `list` is separated by commas. A value that is not allowed is an error that
-names the key.
+`int` has 32 bits and a `long` 64; a `list` is separated by commas. A value that is not allowed is an error
+that names the key.
 """
 
 _TOPIC = """\
