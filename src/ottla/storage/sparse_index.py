@@ -14,6 +14,8 @@ from ottla.errors import CorruptIndexError, IndexFullError
 from ottla.records import kernel
 from ottla.storage.fs import File, FileSystem
 
+_NO_LIMIT = 2**31  # a rebuilt index holds what its log calls for
+
 
 class SparseIndex:
     """A file of `ENTRY_SIZE`-byte entries that lies beside one segment's log."""
@@ -120,6 +122,7 @@ class SparseIndex:
         self._writable = True
         self._opened().truncate(0)
         self._entries = 0
+        self._capacity = _NO_LIMIT
         self._on_load()
 
     def trim(self) -> None:
