@@ -3,11 +3,11 @@
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-kernel = Extension(
-    "ottla.records.kernel",
-    ["src/ottla/records/kernel.py"],
-    extra_compile_args=["-O3"],
-    optional=True,
-)
+kernels = [
+    Extension(
+        f"ottla.records.{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3"], optional=True
+    )
+    for name in ("kernel", "index_kernel")
+]
 
-setup(ext_modules=cythonize([kernel], language_level=3, annotate=False))
+setup(ext_modules=cythonize(kernels, language_level=3, annotate=False))

@@ -1,0 +1,127 @@
+"""The settings of a broker's storage as a whole: directories, background work, the cleaner, producer expiry.
+
+As in log_config.py, each field is also a row of the table. A broker's file also holds the defaults of topic
+settings under other names (`log.roll.hours` for `segment.ms`); `BROKER_KEYS` lists those as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.config.log_config import TOPIC_KEYS
+from ottla.config.values import (
+    ANY,
+    BOOLEAN,
+    DAY_MS,
+    DOUBLE,
+    INT,
+    KIB,
+    LIST,
+    LONG,
+    LONG_MAX,
+    MIB,
+    MINUTE_MS,
+    NOT_EMPTY,
+    SECOND_MS,
+    Check,
+    ConfigKey,
+    at_least,
+    broker_key,
+    keys_by_field,
+    resolve,
+)
+from ottla.errors import ConfigError
+
+_SHARE = Check("above 0 and at most 1", lambda value: 0 < value <= 1)
+_POSITIVE = Check("above 0", lambda value: value > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Settings that all logs of a broker share. `from_properties` checks what it is given."""
+
+    # A table: one row a key, kept in its own shape.
+    # fmt: off
+    log_dirs: tuple[str, ...] = broker_key(
+        "log.dirs", LIST, ("/tmp/kafka-logs",), NOT_EMPTY,
+        "The directories that hold the partitions; one that fails goes offline and the others go on.",
+        ("log.dir",))
+    num_recovery_threads_per_data_dir: int = broker_key(
+        "num.recovery.threads.per.data.dir", INT, 2, at_least(1),
+        "How many threads recover the partitions of one directory at start, and flush them at stop.")
+    log_flush_scheduler_interval_ms: int = broker_key(
+        "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
+        "How often the broker looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
+    log_flush_offset_checkpoint_interval_ms: int = broker_key(
+        "log.flush.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
+        "How often the recovery points, up to which logs are known to be flushed, are written down.")
+    log_flush_start_offset_checkpoint_interval_ms: int = broker_key(
+        "log.flush.start.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
+        "How often the first offsets of the logs are written down.")
+    log_retention_check_interval_ms: int = broker_key(
+        "log.retention.check.interval.ms", LONG, 5 * MINUTE_MS, at_least(1),
+        "How often the broker looks for segments that retention allows to drop.")
+    log_initial_task_delay_ms: int = broker_key(
+        "log.initial.task.delay.ms", LONG, 30 * SECOND_MS, at_least(0),
+        "How long after start the background work on logs begins; for tests.")
+    log_cleaner_enable: bool = broker_key(
+        "log.cleaner.enable", BOOLEAN, True, ANY,
+        "Whether compacted logs are cleaned at all; Kafka has deprecated turning it off.")
+    log_cleaner_threads: int = broker_key(
+        "log.cleaner.threads", INT, 1, at_least(0),
+        "How many logs are cleaned at the same time.")
+    log_cleaner_dedupe_buffer_size: int = broker_key(
+        "log.cleaner.dedupe.buffer.size", LONG, 128 * MIB, ANY,
+        "Memory for the cleaner's map of keys, shared by its threads; each must get more than 1 MiB.")
+    log_cleaner_io_buffer_size: int = broker_key(
+        "log.cleaner.io.buffer.size", INT, 512 * KIB, at_least(0),
+        "Memory for the cleaner's reads and writes, shared by its threads.")
+    log_cleaner_io_buffer_load_factor: float = broker_key(
+        "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, _SHARE,
+        "How full the cleaner's map of keys may get before a pass ends.")
+    log_cleaner_io_max_bytes_per_second: float = broker_key(
+        "log.cleaner.io.max.bytes.per.second", DOUBLE, sys.float_info.max, _POSITIVE,
+        "The cleaner's reads and writes together stay below this rate on average.")
+    log_cleaner_backoff_ms: int = broker_key(
+        "log.cleaner.backoff.ms", LONG, 15 * SECOND_MS, at_least(0),
+        "How long the cleaner rests when no log needs it.")
+    producer_id_expiration_ms: int = broker_key(
+        "producer.id.expiration.ms", INT, DAY_MS, at_least(1),
+        "How long a log remembers an idempotent producer that has stopped writing, open transactions aside.")
+    producer_id_expiration_check_interval_ms: int = broker_key(
+        "producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, at_least(1),
+        "How often expired producers are looked for; for tests.")
+    # fmt: on
+
+    @classmethod
+    def from_properties(cls, props: Mapping[str, str]) -> BrokerConfig:
+        """Checked settings. Keys of other parts of a broker are left to them."""
+        config = cls(**{name: resolve(key, props, props).value for name, key in FIELDS.items()})
+        if config.log_cleaner_dedupe_buffer_size <= MIB * config.log_cleaner_threads:
+            raise ConfigError(
+                f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size} is not allowed: it "
+                f"must be more than {MIB} for each of log.cleaner.threads = {config.log_cleaner_threads}"
+            )
+        return config
+
+
+FIELDS: dict[str, ConfigKey] = keys_by_field(BrokerConfig)
+
+
+def _with_synonyms(keys: dict[str, ConfigKey]) -> dict[str, ConfigKey]:
+    """All that a broker's file may say about logs: its own keys, and the names it has for those of topics."""
+    rows = dict(keys)
+    for key in (*keys.values(), *TOPIC_KEYS.values()):
+        doc = f"The value for topics that do not set `{key.name}`."
+        if key.scope == "broker":
+            doc = f"Used where `{key.name}` is not set."
+        for synonym in key.synonyms:
+            row = ConfigKey(synonym.name, synonym.type, synonym.default, synonym.check, doc, "broker")
+            rows.setdefault(synonym.name, row)
+            doc = f"Used where `{synonym.name}` is not set."
+    return dict(sorted(rows.items()))
+
+
+BROKER_KEYS: dict[str, ConfigKey] = _with_synonyms({key.name: key for key in FIELDS.values()})

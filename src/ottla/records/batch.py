@@ -1,0 +1,128 @@
+"""The 61-byte header of a v2 record batch: reading it, and changing what a broker may change in place.
+
+    base offset i64 · length i32 · leader epoch i32 · magic i8 · CRC u32 | attributes i16 · last offset delta i32 ·
+    base timestamp i64 · max timestamp i64 · producer id i64 · producer epoch i16 · base sequence i32 · count i32
+
+The length counts what follows it. The CRC-32C covers what follows the CRC, so that a leader can give a batch its
+offset and epoch without computing it anew.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+from typing_extensions import Buffer
+
+from ottla.errors import CorruptRecordError
+from ottla.records.codec import Codec
+
+HEADER = Struct(">qiibIhiqqqhii")
+HEADER_SIZE = 61
+OVERHEAD_SIZE = 12  # offset and length, which the length does not count
+MAGIC_V2 = 2
+
+MAGIC_AT = 16
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+MAX_TIMESTAMP_AT = 35
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+
+_OFFSETS = Struct(">qii")
+_CRC = Struct(">I")
+_ATTRIBUTES = Struct(">h")
+_TIMESTAMP = Struct(">q")
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a v2 batch's header, in their order on disk."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+
+    @property
+    def size(self) -> int:
+        return self.length + OVERHEAD_SIZE
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> Codec:
+        return Codec(self.attributes & CODEC_MASK)
+
+    @property
+    def timestamp_type(self) -> int:
+        """0: the producer set the timestamps; 1: the broker did, and `max_timestamp` is that of every record."""
+        return (self.attributes & LOG_APPEND_TIME) >> 3
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether `base_timestamp` is the time from which a cleaner may drop this batch's tombstones."""
+        return bool(self.attributes & DELETE_HORIZON)
+
+
+def parse_header(buf: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; only its magic is checked (see kernel.scan for the rest)."""
+    view = memoryview(buf)
+    if len(view) - position < HEADER_SIZE:
+        raise CorruptRecordError(f"the batch header at position {position} is cut short")
+    header = BatchHeader._make(HEADER.unpack_from(view, position))
+    if header.magic != MAGIC_V2:
+        raise CorruptRecordError(f"the batch at position {position} has magic {header.magic}, not 2")
+    return header
+
+
+def compute_crc(buf: Buffer, position: int, size: int) -> int:
+    """The CRC that the batch of `size` bytes at `position` should hold."""
+    return crc32c(memoryview(buf)[position + ATTRIBUTES_AT : position + size])
+
+
+def patch_offsets(buf: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch at `position` its place in the log. The CRC does not cover these fields."""
+    length = int.from_bytes(buf[position + 8 : position + OVERHEAD_SIZE], "big")
+    _OFFSETS.pack_into(buf, position, base_offset, length, leader_epoch)
+
+
+def patch_times(
+    buf: bytearray | memoryview, position: int, size: int, attributes: int, max_timestamp: int
+) -> None:
+    """Replace attributes and largest timestamp of the batch of `size` bytes at `position`, and renew its CRC."""
+    _ATTRIBUTES.pack_into(buf, position + ATTRIBUTES_AT, attributes)
+    _TIMESTAMP.pack_into(buf, position + MAX_TIMESTAMP_AT, max_timestamp)
+    _CRC.pack_into(buf, position + CRC_AT, compute_crc(buf, position, size))

@@ -1,0 +1,151 @@
+"""Compress and decompress the records of a batch, in bounded memory.
+
+Two readers. `decompress` gives all of it and stops at a cap, because what a peer sends may be a bomb.
+`windows` gives it in pieces, for scans over logs whose batches may be of any size. Both run on the same
+piecewise decoders, which never hold more than one piece at a time: a size that the data claims allocates
+nothing.
+
+Whatever the bytes are, the only error is CorruptRecordError, or DecompressionLimitError at the cap.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ottla.errors import CorruptRecordError, DecompressionLimitError
+from ottla.records import lz4_frame, xerial
+from ottla.records.codec import Codec
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_GZIP_FORMAT = 31  # zlib's wbits for a gzip header with the largest window
+_MIN_FEED_BYTES = 64 * 1024
+# gzip members and zstd frames may follow each other. No client writes more than one, but each costs a decoder
+# and a copy of the bytes fed past its end: many tiny ones must not eat seconds.
+_MAX_FRAMES = 4096
+_NEXT_FRAME_FEED_BYTES = 4096
+
+
+def compress(
+    codec: Codec, data: Buffer, level: int | None = None, *, lz4_legacy_checksum: bool = False
+) -> bytes:
+    """`level` is the codec's own scale; without one, its default. Snappy has none."""
+    view = memoryview(data)
+    if codec is Codec.GZIP:
+        return zlib.compress(view, zlib.Z_DEFAULT_COMPRESSION if level is None else level, _GZIP_FORMAT)
+    if codec is Codec.SNAPPY:
+        return xerial.compress(view)
+    if codec is Codec.LZ4:
+        return lz4_frame.compress(view, level, legacy_checksum=lz4_legacy_checksum)
+    if codec is Codec.ZSTD:
+        return zstd.compress(view, level)
+    return bytes(view)
+
+
+def decompress(
+    codec: Codec, data: Buffer, max_output_bytes: int, *, lz4_legacy_checksum: bool = False
+) -> bytes:
+    """All of it, or DecompressionLimitError as soon as it grows past `max_output_bytes`."""
+    pieces: list[bytes | memoryview] = []
+    size = 0
+    piece_bytes = max_output_bytes + 1  # one byte more than the cap tells that it is passed
+    for piece in _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum):
+        size += len(piece)
+        if size > max_output_bytes:
+            raise DecompressionLimitError(f"{codec.name} data grows past {max_output_bytes} bytes")
+        pieces.append(piece)
+    if len(pieces) == 1 and isinstance(pieces[0], bytes):
+        return pieces[0]
+    return b"".join(pieces)
+
+
+def windows(codec: Codec, data: Buffer, window_bytes: int) -> Iterator[bytes | memoryview]:
+    """All of it in order, in pieces of 1 to `window_bytes` bytes.
+
+    Needs memory for a few windows, or for one block of LZ4 (4 MiB at most) or snappy if that is more.
+    """
+    for piece in _pieces(codec, memoryview(data), window_bytes, sys.maxsize, lz4_legacy_checksum=False):
+        if len(piece) <= window_bytes:
+            yield piece
+            continue
+        view = memoryview(piece)
+        for position in range(0, len(view), window_bytes):
+            yield view[position : position + window_bytes]
+
+
+def _pieces(
+    codec: Codec, data: memoryview, piece_bytes: int, max_output_bytes: int, lz4_legacy_checksum: bool
+) -> Iterator[bytes | memoryview]:
+    """Decoded pieces in order: up to `piece_bytes` from gzip and zstd, one block from snappy and LZ4."""
+    if codec is Codec.GZIP:
+        found: Iterator[bytes | memoryview] = _gzip_pieces(data, piece_bytes)
+    elif codec is Codec.SNAPPY:
+        found = xerial.blocks(data, max_output_bytes)
+    elif codec is Codec.LZ4:
+        found = lz4_frame.blocks(data, legacy_checksum=lz4_legacy_checksum)
+    elif codec is Codec.ZSTD:
+        found = _zstd_pieces(data, piece_bytes)
+    else:
+        found = iter((data,))
+    return (piece for piece in found if piece)
+
+
+def _gzip_pieces(data: memoryview, piece_bytes: int) -> Iterator[bytes]:
+    most_bytes = feed_bytes = max(piece_bytes, _MIN_FEED_BYTES)
+    position = 0
+    for _ in range(_MAX_FRAMES):
+        member = zlib.decompressobj(_GZIP_FORMAT)
+        rest: bytes | memoryview = b""
+        while not member.eof:
+            if not rest:
+                rest = data[position : position + feed_bytes]
+                position += len(rest)
+                feed_bytes = min(2 * feed_bytes, most_bytes)
+            starved = not rest
+            try:
+                piece = member.decompress(rest, piece_bytes)
+            except zlib.error as error:
+                raise CorruptRecordError(f"gzip: {error}") from error
+            if starved and not piece and not member.eof:
+                raise CorruptRecordError("gzip data is cut")
+            rest = member.unconsumed_tail
+            yield piece
+        position -= len(member.unused_data)
+        if position == len(data):
+            return
+        feed_bytes = _NEXT_FRAME_FEED_BYTES
+    raise CorruptRecordError(f"more than {_MAX_FRAMES} gzip members in a row")
+
+
+def _zstd_pieces(data: memoryview, piece_bytes: int) -> Iterator[bytes]:
+    most_bytes = feed_bytes = max(piece_bytes, _MIN_FEED_BYTES)
+    position = 0
+    for _ in range(_MAX_FRAMES):
+        frame = zstd.ZstdDecompressor()
+        while not frame.eof:
+            feed = data[:0]
+            if frame.needs_input:
+                feed = data[position : position + feed_bytes]
+                if not feed:
+                    raise CorruptRecordError("zstd data is cut")
+                position += len(feed)
+                feed_bytes = min(2 * feed_bytes, most_bytes)
+            try:
+                piece = frame.decompress(feed, piece_bytes)
+            except zstd.ZstdError as error:
+                raise CorruptRecordError(f"zstd: {error}") from error
+            yield piece
+        position -= len(frame.unused_data)
+        if position == len(data):
+            return
+        feed_bytes = _NEXT_FRAME_FEED_BYTES
+    raise CorruptRecordError(f"more than {_MAX_FRAMES} zstd frames in a row")

@@ -1,0 +1,394 @@
+"""One partition's log: append, read, roll, truncate. The rung below a partition and above its segments.
+
+A `Log` is owned by one thread. Appends go to the page cache; `flush` and `flush_async` bring them to disk (see
+flusher.py). Loading is in recovery.py, retention in retention.py, compaction in compaction.py.
+
+Offsets of a log, in order: log start <= last stable <= high watermark <= end. The recovery point lies between log
+start and end: all below it is known to be on disk.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.config import LogConfig
+from ottla.errors import RecordBatchTooLargeError, StorageError, UnexpectedAppendOffsetError
+from ottla.records import batch, control
+from ottla.runtime import Runtime
+from ottla.storage import follower, layout, producer_replay, snapshots, validation
+from ottla.storage.flusher import Flusher
+from ottla.storage.fs import Bytes
+from ottla.storage.layout import TopicPartition
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.log_dir import LogDir
+from ottla.storage.producer_state import BatchSummary, ProducerState
+from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from ottla.storage.segment_set import SegmentSet
+from ottla.storage.validation import Origin, Validated
+
+
+class AppendInfo(NamedTuple):
+    """What an append did. A duplicate was not written again: its offsets are those of the first time."""
+
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    size_bytes: int
+    is_duplicate: bool = False
+
+
+class Log:
+    """The log of one partition. Made by recovery.load_log."""
+
+    def __init__(
+        self,
+        log_dir: LogDir,
+        path: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        runtime: Runtime,
+        *,
+        segments: SegmentSet,
+        producers: ProducerState,
+        epochs: LeaderEpochs,
+        start_offset: int,
+        end_offset: int,
+        recovery_point: int,
+        topic_id: uuid.UUID | None = None,
+    ) -> None:
+        self.dir = log_dir
+        self.path = path
+        self.partition = partition
+        self.config = config
+        self.topic_id = topic_id
+        self.segments = segments
+        self.producers = producers
+        self.epochs = epochs
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.high_watermark = start_offset
+        self._runtime = runtime
+        self._active = segments.active
+        self._deletions: list[tuple[int, Segment]] = []  # (when, what): files renamed and waiting to be unlinked
+        self.flusher = Flusher(self, runtime, recovery_point)
+
+    # -- offsets
+
+    @property
+    def recovery_point(self) -> int:
+        return self.flusher.recovery_point
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first open, or not yet replicated, transaction begins."""
+        first = self.producers.first_unstable_offset
+        return None if first is None else max(first, self.start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What a read_committed consumer may read up to."""
+        unstable = self.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    def raise_high_watermark(self, offset: int) -> bool:
+        """Move it up, never past the end, nor past what is flushed where every append is; True if it moved."""
+        limit = self.recovery_point if self.config.flush_messages == 1 else self.end_offset
+        offset = min(offset, limit)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.producers.high_watermark_moved(offset)
+        return True
+
+    # -- append
+
+    def append_as_leader(self, records: Bytes, leader_epoch: int, origin: Origin = Origin.CLIENT) -> AppendInfo:
+        """Append one batch from a client (or the broker itself): checked, given offsets, written.
+
+        The offsets and times are patched into `records` where it lies if it is writable.
+        """
+        self.dir.check_online()
+        now_ms = self._runtime.now_ms()
+        checked = validation.validate(records, self.end_offset, leader_epoch, self.config, now_ms, origin)
+        if checked.producer_id >= 0:
+            duplicate = self._check_producer(checked, origin)
+            if duplicate is not None:
+                return self._duplicate(duplicate)
+        try:
+            self._write(checked, leader_epoch, now_ms)
+        except OSError as error:
+            raise self.dir.fail(error, f"appending to {self.partition}") from error
+        if self.end_offset - self.flusher.requested >= self.config.flush_messages:
+            self.flusher.request()
+        return AppendInfo(
+            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size
+        )
+
+    def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, checked.first_offset)
+        segment = self._segment_for(
+            checked.size, checked.max_timestamp, checked.first_offset, checked.last_offset, now_ms
+        )
+        segment.append(checked.data, checked.size, checked.last_offset, checked.max_timestamp)
+        self.end_offset = checked.last_offset + 1
+        if checked.producer_id >= 0:
+            self._apply_to_producers(checked, segment)
+        self.producers.end_offset = self.end_offset
+
+    def _check_producer(self, checked: Validated, origin: Origin) -> BatchSummary | None:
+        if checked.attributes & batch.CONTROL:
+            marker = control.parse_marker(checked.data)
+            if marker is not None:
+                self.producers.check_marker(checked.producer_id, checked.producer_epoch, marker.coordinator_epoch)
+            return None
+        producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
+        count = checked.last_offset - checked.first_offset + 1
+        duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
+        if duplicate is None and origin is Origin.CLIENT:
+            transactional = bool(checked.attributes & batch.TRANSACTIONAL)
+            self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
+        return duplicate
+
+    def _apply_to_producers(self, checked: Validated, segment: Segment) -> None:
+        if checked.attributes & batch.CONTROL:
+            marker = control.parse_marker(checked.data)
+            if marker is not None:
+                producer_replay.apply_marker(
+                    self.producers, segment, checked.producer_id, checked.producer_epoch, marker,
+                    checked.last_offset, checked.max_timestamp,
+                )  # fmt: skip
+            return
+        self.producers.append_batch(
+            checked.producer_id,
+            checked.producer_epoch,
+            checked.base_sequence,
+            checked.last_offset - checked.first_offset + 1,
+            checked.first_offset,
+            checked.last_offset,
+            checked.max_timestamp,
+            bool(checked.attributes & batch.TRANSACTIONAL),
+        )
+
+    def _duplicate(self, earlier: BatchSummary) -> AppendInfo:
+        stamped = self.config.message_timestamp_type == "LogAppendTime"
+        append_time = earlier.timestamp if stamped else -1
+        return AppendInfo(earlier.first_offset, earlier.last_offset, earlier.timestamp, append_time, 0, True)
+
+    def append_as_follower(self, records: Bytes) -> AppendInfo | None:
+        """Append batches fetched from a leader, with the offsets they have. None if there is no whole batch."""
+        self.dir.check_online()
+        checked = follower.check(records, self.end_offset, self.config)
+        if checked is None:
+            return None
+        first_offset = checked.first_offset
+        if first_offset < self.end_offset:
+            raise UnexpectedAppendOffsetError(
+                f"{self.partition}: first offset {first_offset} lies before the log's end {self.end_offset}"
+            )
+        now_ms = self._runtime.now_ms()
+        try:
+            for epoch, offset in checked.epochs:
+                self.epochs.assign(epoch, offset)
+            segment = self._segment_for(
+                checked.size, checked.max_timestamp, first_offset, checked.last_offset, now_ms
+            )
+            segment.append_rows(records, checked.rows, checked.count)
+            self.end_offset = checked.last_offset + 1
+            producer_replay.apply_rows(self.producers, segment, checked.rows, checked.count)
+            self.producers.end_offset = self.end_offset
+        except OSError as error:
+            raise self.dir.fail(error, f"appending to {self.partition}") from error
+        if self.end_offset - self.flusher.requested >= self.config.flush_messages:
+            self.flusher.request()
+        return AppendInfo(first_offset, checked.last_offset, checked.max_timestamp, -1, checked.size)
+
+    # -- rolling
+
+    def _segment_for(
+        self, size: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int
+    ) -> Segment:
+        """The active segment, or a new one if any of the five reasons to roll holds."""
+        active = self._active
+        config = self.config
+        limit = config.effective_segment_bytes
+        if size > limit:
+            raise RecordBatchTooLargeError(f"{size} bytes do not fit into a segment of {limit} (segment.bytes)")
+        if (
+            active.size > limit - size
+            or (active.size > 0 and self._waited_ms(active, max_timestamp, now_ms) > config.segment_ms - active.roll_jitter_ms)
+            or active.offset_index.is_full
+            or active.time_index.is_full
+            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+        ):
+            return self.roll(first_offset)
+        return active
+
+    @staticmethod
+    def _waited_ms(segment: Segment, max_timestamp: int, now_ms: int) -> int:
+        first = segment.first_timestamp
+        if first is None:
+            first = segment.load_first_timestamp()
+        return now_ms - segment.created_ms if first < 0 else max_timestamp - first
+
+    def roll(self, expected_next_offset: int = 0) -> Segment:
+        """Close the active segment for writing and begin a new one at the log's end (or a later offset)."""
+        self.dir.check_online()
+        base_offset = max(expected_next_offset, self.end_offset)
+        active = self._active
+        try:
+            if base_offset == active.base_offset and active.size == 0:
+                self.segments.remove(active)
+                active.delete()
+            elif base_offset in self.segments or base_offset < active.base_offset:
+                raise StorageError(f"{self.partition}: cannot roll to {base_offset}: a segment begins there or later")
+            else:
+                active.become_inactive()
+            return self._begin_segment(base_offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"rolling {self.partition}") from error
+
+    def _begin_segment(self, base_offset: int) -> Segment:
+        fs = self.dir.fs
+        for suffix in layout.SEGMENT_SUFFIXES:
+            stray = f"{self.path}/{layout.segment_file(base_offset, suffix)}"
+            if fs.exists(stray):
+                fs.unlink(stray)
+        segment = Segment(
+            fs, self.path, base_offset, self.config, created_ms=self._runtime.now_ms(), roll_jitter_ms=self._jitter_ms()
+        )
+        segment.open_for_append(self.config)
+        self.segments.add(segment)
+        self._active = segment
+        self.producers.end_offset = max(self.producers.end_offset, base_offset)
+        snapshots.take(fs, self.path, self.producers)
+        self.flusher.segment_added()
+        return segment
+
+    def _jitter_ms(self) -> int:
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return self._runtime.randrange(jitter) if jitter > 0 else 0
+
+    # -- flushing
+
+    def flush(self) -> None:
+        """Everything appended so far is on disk when this returns."""
+        self.flusher.flush_now()
+
+    def when_flushed(self, offset: int, done: Callable[[BaseException | None], None]) -> None:
+        """Call `done(None)` once all below `offset` is on disk, or with the error that prevented it."""
+        self.flusher.wait(offset, done)
+
+    # -- cutting
+
+    def truncate_to(self, offset: int) -> bool:
+        """Drop every record from `offset` on; False if there is none. Whoever keeps recovery points must then checkpoint."""
+        self.dir.check_online()
+        if offset < 0:
+            raise StorageError(f"{self.partition}: cannot truncate to {offset}")
+        if offset >= self.end_offset:
+            self.epochs.truncate_from_end(offset)
+            return False
+        if offset < self.segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return True
+        try:
+            self.flusher.cut(offset)
+            later = [segment for segment in self.segments if segment.base_offset > offset]
+            for segment in reversed(later):
+                self.segments.remove(segment)
+                segment.delete()
+            active = self.segments.active
+            active.open_for_append(self.config)
+            active.truncate_to(offset, self._runtime.now_ms())
+            self._cut_done(active, offset, min(self.start_offset, offset))
+        except OSError as error:
+            raise self.dir.fail(error, f"truncating {self.partition}") from error
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, start_offset: int | None = None) -> None:
+        """Drop everything; the next record gets `offset`."""
+        self.dir.check_online()
+        try:
+            self.flusher.cut(offset, begin_anew=True)
+            for segment in reversed(list(self.segments)):
+                self.segments.remove(segment)
+                segment.delete()
+            self.producers.clear(offset)
+            self._begin_segment(offset)
+            self.epochs.clear()
+            self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"truncating {self.partition}") from error
+
+    def _cut_done(self, active: Segment, end_offset: int, start_offset: int) -> None:
+        self._active = active
+        self.end_offset = end_offset
+        self.start_offset = start_offset
+        self.high_watermark = min(self.high_watermark, end_offset)
+        self.epochs.truncate_from_end(end_offset)
+        snapshots.delete_after(self.dir.fs, self.path, end_offset)
+        producer_replay.rebuild(
+            self.dir.fs, self.path, self.segments, self.producers, start_offset, end_offset, self._runtime.now_ms()
+        )
+        self.dir.fs.sync_dir(self.path)
+
+    def raise_start_offset(self, offset: int) -> bool:
+        """Records below `offset` are gone for readers from now on; their segments go with the next retention."""
+        if offset > self.high_watermark:
+            raise StorageError(f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}")
+        if offset <= self.start_offset:
+            return False
+        self.start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    # -- removing segments
+
+    def remove_segments(self, old: list[Segment]) -> None:
+        """Take whole segments out; their files are renamed now and deleted after file.delete.delay.ms."""
+        due_ms = self._runtime.monotonic_ms() + self.config.file_delete_delay_ms
+        try:
+            for segment in old:
+                self.segments.remove(segment)
+                segment.rename(layout.DELETED)
+                self._deletions.append((due_ms, segment))
+        except OSError as error:
+            raise self.dir.fail(error, f"deleting segments of {self.partition}") from error
+
+    def delete_due_files(self, *, all_of_them: bool = False) -> int:
+        """Unlink the files whose delay is over; how many segments went."""
+        now_ms = self._runtime.monotonic_ms()
+        due = [entry for entry in self._deletions if all_of_them or entry[0] <= now_ms]
+        try:
+            for entry in due:
+                entry[1].delete()
+                self._deletions.remove(entry)
+        except OSError as error:
+            raise self.dir.fail(error, f"deleting files of {self.partition}") from error
+        return len(due)
+
+    def close(self) -> None:
+        """Flush, trim the indexes and close all files: a clean stop."""
+        self.dir.check_online()
+        try:
+            self._active.become_inactive()
+            self.producers.end_offset = self.end_offset
+            snapshots.take(self.dir.fs, self.path, self.producers)
+            self.flusher.flush_now(everything=True)
+            self.delete_due_files(all_of_them=True)
+        except OSError as error:
+            raise self.dir.fail(error, f"closing {self.partition}") from error
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files and do nothing else, as if the process had been killed."""
+        for segment in self.segments:
+            segment.close()

@@ -1,0 +1,297 @@
+"""One segment: a piece of a partition's log with its indexes.
+
+`<base offset>.log` holds batches one after another, nothing else. The offset index and the time index are sparse: an
+entry is considered at every batch, and written when more than `index.interval.bytes` of log have passed since the
+last one. Only the last segment of a log is appended to; the others are opened when somebody reads them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from ottla.config import LogConfig
+from ottla.errors import CorruptRecordError, StorageError
+from ottla.records import kernel
+from ottla.storage import layout
+from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.time_index import TimeIndex
+from ottla.storage.txn_index import TxnIndex
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+# A lookup reads this much at once: most batches that follow an index entry begin within it.
+_LOOKUP_BYTES = 4096 + 64
+
+
+class LogSlice(NamedTuple):
+    """A range of a segment's file that a read may send. It may end inside a batch."""
+
+    file: File
+    position: int
+    size: int
+
+    def read(self) -> bytes:
+        return self.file.pread(self.size, self.position)
+
+
+class Located(NamedTuple):
+    """Where a batch lies."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+class Segment:
+    """A log file and its indexes."""
+
+    __slots__ = (
+        "_directory",
+        "_file",
+        "_fs",
+        "_interval",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "first_timestamp",
+        "marker",
+        "offset_index",
+        "roll_jitter_ms",
+        "size",
+        "time_index",
+        "txn_index",
+        "writable",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int = 0,
+        roll_jitter_ms: int = 0,
+        marker: str = "",
+    ) -> None:
+        self._fs = fs
+        self._directory = directory
+        self.base_offset = base_offset
+        self.marker = marker
+        self.created_ms = created_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self._interval = config.index_interval_bytes
+        index_bytes = config.segment_index_bytes
+        self.offset_index = OffsetIndex(fs, self.path(layout.INDEX), base_offset, index_bytes)
+        self.time_index = TimeIndex(fs, self.path(layout.TIME_INDEX), base_offset, index_bytes)
+        self.txn_index = TxnIndex(fs, self.path(layout.TXN_INDEX), base_offset)
+        self._file: File | None = None
+        self.writable = False
+        log_path = self.path(layout.LOG)
+        self.size = fs.size(log_path) if fs.exists(log_path) else 0
+        self.bytes_since_index = 0
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        self.first_timestamp: int | None = None  # the largest timestamp of the first batch; rolling by time starts there
+
+    def path(self, suffix: str) -> str:
+        return f"{self._directory}/{layout.segment_file(self.base_offset, suffix, self.marker)}"
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path(layout.LOG), write=self.writable, create=self.writable)
+        return self._file
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment, or -1. The last time-index entry has it when nothing is appended."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """The last offset of the batch that has the largest timestamp."""
+        _ = self.max_timestamp
+        return self._offset_of_max_timestamp
+
+    def largest_timestamp_ms(self) -> int:
+        """For retention: the largest record timestamp, or the file's age where records carry none."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self._fs.modified_ms(self.path(layout.LOG))
+
+    # -- writing
+
+    def open_for_append(self, config: LogConfig) -> None:
+        """Make this the active segment: indexes preallocated, files writable."""
+        self._close_file()
+        self.writable = True
+        _ = self.file
+        _ = self.max_timestamp  # the index may hold a last entry that only a closed segment has
+        self._interval = config.index_interval_bytes
+        self.offset_index.open_for_append(config.segment_index_bytes)
+        self.time_index.open_for_append(config.segment_index_bytes)
+        if config.preallocate and self.size == 0:
+            self.file.allocate(config.effective_segment_bytes)
+
+    def append(self, data: Bytes, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Add one batch of `size` bytes."""
+        position = self.size
+        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            raise StorageError(f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range")
+        assert self._file is not None
+        self._file.pwrite(data, position)
+        self.size = position + size
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self._max_timestamp is None or max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max_timestamp = last_offset
+        if self.bytes_since_index > self._interval:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            self.bytes_since_index = 0
+        self.bytes_since_index += size
+
+    def append_rows(self, data: Bytes, rows: array[int], count: int) -> None:
+        """Add `count` batches that scan() found in `data`, one after another from its start."""
+        position = self.size
+        size = rows[(count - 1) * kernel.ROW + kernel.POSITION] + rows[(count - 1) * kernel.ROW + kernel.SIZE]
+        for row in range(0, count * kernel.ROW, kernel.ROW):
+            rows[row + kernel.POSITION] += position
+        if position == 0:
+            self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
+        offset_entries, time_entries = self.index_rows(rows, count)
+        self.file.pwrite(memoryview(data)[:size], position)
+        self.size = position + size
+        self.offset_index.append_raw(offset_entries)
+        self.time_index.append_raw(time_entries)
+
+    def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
+        """Count scanned batches in, and return the index entries that they call for."""
+        timestamp, offset = self.time_index.last_entry if self.time_index.entries else (-1, -1)
+        state = array("q", [self.bytes_since_index, self.max_timestamp, self.offset_of_max_timestamp, 0, timestamp, offset, 0, 0])
+        state[3] = self.offset_index.last_offset if self.offset_index.entries else -1
+        offset_entries, time_entries = bytearray(), bytearray()
+        status = kernel.index_rows(rows, count, self.base_offset, self._interval, state, offset_entries, time_entries)
+        if status != kernel.OK:
+            raise StorageError(f"{self.path(layout.LOG)}: an offset is out of this segment's range")
+        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = state[0], state[1], state[2]
+        return offset_entries, time_entries
+
+    def become_inactive(self) -> None:
+        """The last entry of the time index is the segment's largest timestamp; then nothing is added any more."""
+        self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        self.offset_index.trim()
+        self.time_index.trim()
+        if self._file is not None and self.writable and self._file.size() > self.size:
+            self._file.truncate(self.size)  # the unused part of a preallocated file
+        self.writable = False
+
+    def sync(self) -> None:
+        """All of the segment's files are on disk when this returns."""
+        self.file.sync()
+        self.offset_index.sync()
+        self.time_index.sync()
+        self.txn_index.sync()
+
+    # -- reading
+
+    def locate(self, offset: int, from_position: int = 0) -> Located | None:
+        """The first batch whose last offset is at or above `offset`; None when there is none."""
+        position = max(self.offset_index.lookup(offset)[1], from_position)
+        while position < self.size:
+            chunk = self.file.pread(_LOOKUP_BYTES, position)
+            chunk_end = min(len(chunk), self.size - position)
+            status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
+            if status == kernel.OK:
+                return Located(position + at, size, base_offset, last_offset) if position + at + size <= self.size else None
+            if status != kernel.TRUNCATED:
+                raise CorruptRecordError(
+                    f"{self.path(layout.LOG)}: at position {position + at}: {kernel.STATUS_MEANING[status]}"
+                )
+            if at == 0:
+                return None
+            position += at
+        return None
+
+    def read(self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool) -> tuple[Located, LogSlice] | None:
+        """From the batch that holds `offset` (or the next one) on, at most `max_bytes` up to `max_position`."""
+        located = self.locate(offset)
+        if located is None or located.position >= max_position:
+            return None
+        wanted = max(max_bytes, located.size) if min_one_batch else max_bytes
+        size = min(wanted, max_position - located.position)
+        return located, LogSlice(self.file, located.position, size)
+
+    def load_first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, read again after a reload."""
+        if self.first_timestamp is None and self.size:
+            rows = array("q", bytes(8 * kernel.ROW))
+            head = self.file.pread(_LOOKUP_BYTES, 0)
+            kernel.scan(head, 0, len(head), rows, 0)
+            self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
+        return -1 if self.first_timestamp is None else self.first_timestamp
+
+    # -- cutting, renaming, deleting
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Drop every batch that holds `offset` or a later one; the number of bytes dropped."""
+        located = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        if located is None:
+            return 0
+        dropped = self.size - located.position
+        self.file.truncate(located.position)
+        self.size = located.position
+        if self.size == 0:
+            self.created_ms = now_ms
+            self.first_timestamp = None
+        self.bytes_since_index = 0
+        self._reload_max_timestamp()
+        return dropped
+
+    def _reload_max_timestamp(self) -> None:
+        """After a cut the largest timestamp may lie behind the last index entry: read from there on."""
+        self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
+        position = self.offset_index.lookup(self._offset_of_max_timestamp)[1]
+        for batch_rows, count in self.scan(position):
+            for row in range(0, count * kernel.ROW, kernel.ROW):
+                if batch_rows[row + kernel.MAX_TIMESTAMP] > self._max_timestamp:
+                    self._max_timestamp = batch_rows[row + kernel.MAX_TIMESTAMP]
+                    self._offset_of_max_timestamp = batch_rows[row + kernel.LAST_OFFSET]
+
+    def rename(self, marker: str) -> None:
+        """Give all files another marker suffix, the log last: without it the others are only strays."""
+        old = {suffix: self.path(suffix) for suffix in layout.SEGMENT_SUFFIXES}
+        self.marker = marker
+        for suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX, layout.LOG):
+            if self._fs.exists(old[suffix]):
+                self._fs.rename(old[suffix], self.path(suffix))
+        self.offset_index.renamed(self.path(layout.INDEX))
+        self.time_index.renamed(self.path(layout.TIME_INDEX))
+        self.txn_index.renamed(self.path(layout.TXN_INDEX))
+
+    def delete(self) -> None:
+        """Remove all files; those that are gone already are no error."""
+        self.close()
+        for suffix in layout.SEGMENT_SUFFIXES:
+            if self._fs.exists(self.path(suffix)):
+                self._fs.unlink(self.path(suffix))
+
+    def close(self) -> None:
+        self.offset_index.close()
+        self.time_index.close()
+        self.txn_index.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,159 @@
+"""What the offset index and the time index share: a file of fixed-size entries in ascending order.
+
+The file of the active segment is preallocated with zeros up to its largest size and trimmed to what is used when the
+segment rolls or closes. Entries are written with pwrite and looked up through a read-only map, both opened on first
+use, so that thousands of old segments cost no descriptor until somebody reads from them.
+
+After a crash an index may hold zeros, stale or missing entries. That is harmless: every segment from the recovery
+point on has its indexes rebuilt from its log, and an index that fails `sanity_check` is rebuilt as well.
+"""
+
+from __future__ import annotations
+
+from ottla.errors import CorruptIndexError, IndexFullError
+from ottla.records import kernel
+from ottla.storage.fs import File, FileSystem
+
+
+class SparseIndex:
+    """A file of `ENTRY_SIZE`-byte entries that lies beside one segment's log."""
+
+    ENTRY_SIZE = 0
+
+    __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path")
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+        self._fs = fs
+        self.path = path
+        self.base_offset = base_offset
+        self._capacity = max_bytes // self.ENTRY_SIZE
+        self._entries = -1  # not known until the file is looked at
+        self._file: File | None = None
+        self._map: memoryview | None = None
+        self._writable = writable
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        if self._entries < 0:
+            size = self._fs.size(self.path) if self._fs.exists(self.path) else 0
+            self._entries = size // self.ENTRY_SIZE
+            self._on_load()
+        return self._entries
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self._capacity
+
+    @property
+    def size_bytes(self) -> int:
+        return self.entries * self.ENTRY_SIZE
+
+    def _on_load(self) -> None:
+        """Read what the last entry says."""
+        raise NotImplementedError
+
+    def entry_bytes(self, slot: int) -> bytes:
+        return bytes(self._mapped()[slot * self.ENTRY_SIZE : (slot + 1) * self.ENTRY_SIZE])
+
+    def _floor_slot(self, target: int) -> int:
+        entries = self.entries
+        if entries == 0:
+            return -1
+        return kernel.index_floor(self._mapped(), entries, self.ENTRY_SIZE, target)
+
+    def _mapped(self) -> memoryview:
+        if self._map is None:
+            file = self._opened()
+            self._map = file.map(file.size())
+            if not self._writable:  # the map keeps the file alive by itself
+                file.close()
+                self._file = None
+        return self._map
+
+    def _opened(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path, write=self._writable, create=self._writable)
+        return self._file
+
+    def _write_entry(self, entry: bytes) -> None:
+        entries = self.entries
+        if entries >= self._capacity:
+            raise IndexFullError(f"{self.path}: all {self._capacity} entries are used; the segment must roll")
+        self._opened().pwrite(entry, entries * self.ENTRY_SIZE)
+        self._entries = entries + 1
+
+    def append_raw(self, entries: bytes | bytearray) -> None:
+        """Add entries that the kernel made in order; for rebuilding."""
+        count = len(entries) // self.ENTRY_SIZE
+        if self.entries + count > self._capacity:
+            raise IndexFullError(f"{self.path}: {count} more entries do not fit into {self._capacity}")
+        if count:
+            self._opened().pwrite(entries, self._entries * self.ENTRY_SIZE)
+            self._entries += count
+            self._drop_map()
+            self._on_load()
+
+    def open_for_append(self, max_bytes: int) -> None:
+        """Preallocate: from now on entries may be added."""
+        entries = self.entries
+        self._drop_map()
+        self._close_file()
+        self._capacity = max(max_bytes // self.ENTRY_SIZE, entries)
+        self._writable = True
+        file = self._opened()
+        if file.size() != self._capacity * self.ENTRY_SIZE:
+            file.truncate(self._capacity * self.ENTRY_SIZE)
+
+    def keep_first(self, entries: int) -> None:
+        """Forget all entries from slot `entries` on, zeroing them so that no stale one can be read later."""
+        if entries < self.entries:
+            dropped = self._entries - entries
+            self._opened().pwrite(bytes(dropped * self.ENTRY_SIZE), entries * self.ENTRY_SIZE)
+            self._entries = entries
+            self._on_load()
+
+    def reset(self) -> None:
+        """Forget everything, whatever is in the file; for rebuilding."""
+        self._drop_map()
+        self._close_file()
+        self._writable = True
+        self._opened().truncate(0)
+        self._entries = 0
+        self._on_load()
+
+    def trim(self) -> None:
+        """Cut the file to its entries and write no more."""
+        entries = self.entries
+        self._drop_map()
+        if self._writable:
+            self._opened().truncate(entries * self.ENTRY_SIZE)
+            self._close_file()
+            self._writable = False
+
+    def sync(self) -> None:
+        self._opened().sync()
+
+    def sanity_check(self) -> None:
+        """Raise CorruptIndexError when the file cannot be a healthy index."""
+        size = self._fs.size(self.path)
+        if size % self.ENTRY_SIZE:
+            raise CorruptIndexError(f"{self.path}: its size {size} is not a multiple of {self.ENTRY_SIZE}")
+
+    def renamed(self, path: str) -> None:
+        """The file has a new name; open handles stay valid."""
+        self.path = path
+
+    def close(self) -> None:
+        self._drop_map()
+        self._close_file()
+
+    def _drop_map(self) -> None:
+        if self._map is not None:
+            self._map.release()
+            self._map = None
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

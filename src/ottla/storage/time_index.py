@@ -1,0 +1,80 @@
+"""The time index (`.timeindex`): from which offset on a timestamp may be found.
+
+An entry is 12 bytes, big-endian: a timestamp (int64) and an offset relative to the segment's base (int32). It says
+that no record before that offset has a larger timestamp. Both columns only grow.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from ottla.errors import CorruptIndexError
+from ottla.storage.fs import FileSystem
+from ottla.storage.sparse_index import SparseIndex
+
+_ENTRY = struct.Struct(">qi")
+
+
+class TimeIndex(SparseIndex):
+    """Maps timestamps to offsets in one segment."""
+
+    ENTRY_SIZE = 12
+
+    __slots__ = ("_last_offset", "_last_timestamp")
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+        super().__init__(fs, path, base_offset, max_bytes, writable=writable)
+        self._last_timestamp = -1
+        self._last_offset = base_offset
+
+    @property
+    def is_full(self) -> bool:
+        # One slot is kept for the entry that a roll writes.
+        return self.entries >= self._capacity - 1
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
+        return (self._last_timestamp, self._last_offset) if self.entries else (-1, self.base_offset)
+
+    def _on_load(self) -> None:
+        last = self.entry(self._entries - 1) if self._entries else (-1, self.base_offset)
+        self._last_timestamp, self._last_offset = last
+
+    def entry(self, slot: int) -> tuple[int, int]:
+        timestamp, relative = _ENTRY.unpack(self.entry_bytes(slot))
+        return timestamp, self.base_offset + relative
+
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry at or below `timestamp`; (-1, base offset) when there is none."""
+        slot = self._floor_slot(timestamp)
+        return self.entry(slot) if slot >= 0 else (-1, self.base_offset)
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add an entry if its timestamp is new. Falling offsets were once written after a race and must never be."""
+        if self.entries and (timestamp <= self._last_timestamp or offset <= self._last_offset):
+            return
+        if timestamp < 0:
+            return
+        self._write_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
+        self._last_timestamp, self._last_offset = timestamp, offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop all entries whose offset is at or above `offset`."""
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[1] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        self.keep_first(low)
+
+    def sanity_check(self) -> None:
+        super().sanity_check()
+        if self.entries:
+            timestamp, offset = self.entry(self._entries - 1)
+            if offset < self.base_offset:
+                raise CorruptIndexError(f"{self.path}: the last offset {offset} lies before {self.base_offset}")
+            if timestamp < self.entry(0)[0]:
+                raise CorruptIndexError(f"{self.path}: the last timestamp {timestamp} is smaller than the first")

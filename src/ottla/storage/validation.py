@@ -1,0 +1,207 @@
+"""Checks what a leader is about to append, and gives it offsets and times. Pure: bytes in, bytes out.
+
+The usual batch (magic 2, not compressed) is checked in one call into the kernel and patched where it lies. The other
+cases (old formats, another codec than the topic's, trailing bytes, anything wrong) leave that path early.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import Enum
+from typing import NamedTuple
+
+from ottla.config import LogConfig
+from ottla.errors import (
+    BrokerError,
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordTooLargeError,
+)
+from ottla.records import batch, compression, kernel, legacy
+from ottla.records.codec import Codec
+from ottla.storage.fs import Bytes
+
+MAX_RECORD_ERRORS = 10
+
+
+class Origin(Enum):
+    """Who appends. Only the broker itself may write control batches."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+
+
+class Validated(NamedTuple):
+    """One batch, ready to be written."""
+
+    data: Bytes
+    size: int
+    attributes: int
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    log_append_time: int  # -1 unless the topic stamps records itself
+
+
+class _Records(NamedTuple):
+    """What a walk over the records found; as kernel.check_records returns it."""
+
+    status: int
+    bad_index: int
+    min_timestamp: int
+    max_timestamp: int
+    max_index: int
+    null_keys: int
+
+
+def validate(
+    records: Bytes, next_offset: int, leader_epoch: int, config: LogConfig, now_ms: int, origin: Origin = Origin.CLIENT
+) -> Validated:
+    """Check the one batch in `records`, assign offsets from `next_offset` on, set the leader epoch and times."""
+    length = len(records)
+    if length > config.max_message_bytes:
+        _refuse_too_large(records, config.max_message_bytes)
+    checked = kernel.check_batch(records, 0, length)
+    (status, size, base_offset, attributes, last_delta, base_timestamp, max_timestamp) = checked[:7]
+    producer_id, producer_epoch, base_sequence, count = checked[7:11]
+    if status != kernel.OK:
+        if length > batch.MAGIC_OFFSET and records[batch.MAGIC_OFFSET] < 2:
+            converted = legacy.to_v2(records, max_output_bytes=config.decompression_max_bytes)
+            return validate(converted, next_offset, leader_epoch, config, now_ms, origin)
+        raise _explain(status, checked[11], length, size)
+    if size != length:
+        records = _trim(records, size)
+    if count != last_delta + 1:
+        raise InvalidRecordError(f"the batch says {count} records and spans {last_delta + 1} offsets")
+    if origin is Origin.CLIENT and (base_offset or attributes & batch.CONTROL or (producer_id >= 0 > base_sequence)):
+        raise _forbidden(base_offset, attributes, producer_id, base_sequence)
+    found = _Records(status, *checked[11:16])
+    codec = attributes & batch.CODEC_MASK
+    if codec or config.compression_type != "producer":
+        records, size, found = _through_codec(records, size, codec, count, base_timestamp, config)
+        attributes = records[batch.ATTRIBUTES_OFFSET + 1]
+    if found.null_keys and config.compact and not attributes & batch.CONTROL:
+        raise _without_key(records, size, config)
+    return _stamp(
+        records, size, attributes, found, max_timestamp, next_offset, next_offset + last_delta,
+        (producer_id, producer_epoch, base_sequence), leader_epoch, config, now_ms,
+    )  # fmt: skip
+
+
+def _stamp(
+    records: Bytes,
+    size: int,
+    attributes: int,
+    found: _Records,
+    header_max: int,
+    first_offset: int,
+    last_offset: int,
+    producer: tuple[int, int, int],
+    leader_epoch: int,
+    config: LogConfig,
+    now_ms: int,
+) -> Validated:
+    """Write offsets, epoch and times into the header. Offsets and epoch lie outside the CRC, times inside."""
+    if type(records) is bytes or (type(records) is memoryview and records.readonly):
+        records = bytearray(records)
+    append_time = -1
+    if config.message_timestamp_type == "LogAppendTime":
+        append_time = max_timestamp = now_ms
+        attributes |= batch.LOG_APPEND_TIME
+        batch.patch_times(records, 0, size, attributes, now_ms)
+    else:
+        max_timestamp = found.max_timestamp
+        _check_times(attributes, found.min_timestamp, max_timestamp, config, now_ms)
+        if max_timestamp != header_max:
+            batch.patch_times(records, 0, size, attributes, max_timestamp)
+    batch.patch_offsets(records, 0, first_offset, leader_epoch)
+    return Validated(records, size, attributes, first_offset, last_offset, max_timestamp, *producer, append_time)
+
+
+def _check_times(attributes: int, min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int) -> None:
+    if attributes & batch.LOG_APPEND_TIME:
+        raise InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
+    if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestampError(
+            f"timestamp {max_timestamp} is more than {config.message_timestamp_after_max_ms} ms in the future "
+            "(message.timestamp.after.max.ms)"
+        )
+    if min_timestamp >= 0 and now_ms - min_timestamp > config.message_timestamp_before_max_ms:
+        raise InvalidTimestampError(
+            f"timestamp {min_timestamp} is more than {config.message_timestamp_before_max_ms} ms in the past "
+            "(message.timestamp.before.max.ms)"
+        )
+
+
+def _through_codec(
+    records: Bytes, size: int, codec: int, count: int, base_timestamp: int, config: LogConfig
+) -> tuple[Bytes, int, _Records]:
+    """Check the records inside, and compress them anew where the topic wants another codec."""
+    body = memoryview(records)[batch.HEADER_SIZE : size]
+    payload = compression.decompress(Codec(codec), body, config.decompression_max_bytes) if codec else body
+    found = _Records(*kernel.check_records(payload, 0, len(payload), count, base_timestamp, True))
+    if found.status != kernel.OK:
+        raise _explain(found.status, found.bad_index, size, size)
+    wanted = codec if config.compression_type == "producer" else _codec_number(config.compression_type)
+    if wanted == codec:
+        return records, size, found
+    packed = compression.compress(Codec(wanted), payload) if wanted else bytes(payload)
+    rebuilt = bytearray(records[: batch.HEADER_SIZE]) + packed
+    batch.patch_codec(rebuilt, wanted)
+    if len(rebuilt) > config.max_message_bytes:
+        _refuse_too_large(rebuilt, config.max_message_bytes)
+    return rebuilt, len(rebuilt), found
+
+
+def _codec_number(compression_type: str) -> int:
+    return Codec.NONE if compression_type == "uncompressed" else Codec[compression_type.upper()]
+
+
+def _trim(records: Bytes, size: int) -> memoryview:
+    """Bytes after the batch that do not make another one are dropped; another whole batch is an error."""
+    rows = array("q", bytes(8 * kernel.ROW))
+    count, _, _ = kernel.scan(records, size, len(records), rows, 0)
+    if count:
+        raise InvalidRecordError("a produce request holds exactly one record batch for each partition")
+    return memoryview(records)[:size]
+
+
+def _refuse_too_large(records: Bytes, limit: int) -> None:
+    if len(records) >= batch.LENGTH_END:
+        size = int.from_bytes(records[8:12], "big", signed=True) + batch.LENGTH_END
+        if size > limit:
+            raise RecordTooLargeError(f"the batch has {size} bytes; max.message.bytes allows {limit}")
+
+
+def _explain(status: int, bad_index: int, length: int, size: int) -> BrokerError:
+    meaning = kernel.STATUS_MEANING[status]
+    if status in (kernel.BAD_COUNT, kernel.BAD_OFFSETS):
+        return InvalidRecordError(f"the batch is not valid: {meaning}")
+    if status == kernel.BAD_RECORD:
+        return InvalidRecordError(f"record {bad_index} of the batch is not valid: {meaning}")
+    return CorruptRecordError(f"the batch ({size} of {length} bytes) is corrupt: {meaning}")
+
+
+def _forbidden(base_offset: int, attributes: int, producer_id: int, base_sequence: int) -> InvalidRecordError:
+    if base_offset:
+        return InvalidRecordError(f"the base offset of a produced batch must be 0, not {base_offset}")
+    if attributes & batch.CONTROL:
+        return InvalidRecordError("clients may not write control records")
+    return InvalidRecordError(f"producer {producer_id} sent the sequence number {base_sequence}")
+
+
+def _without_key(records: Bytes, size: int, config: LogConfig) -> InvalidRecordError:
+    """Names the records that a compacted topic cannot take."""
+    header = batch.parse_header(records)
+    payload: Bytes = memoryview(records)[batch.HEADER_SIZE : size]
+    if header.codec:
+        payload = compression.decompress(Codec(header.codec), payload, config.decompression_max_bytes)
+    rows = array("q", bytes(8 * kernel.REC_ROW * header.count))
+    kernel.decode(payload, 0, len(payload), 0, 0, rows)
+    keyless = [i for i in range(header.count) if rows[i * kernel.REC_ROW + kernel.REC_KEY_SIZE] < 0]
+    message = "a compacted topic cannot accept a record without a key"
+    return InvalidRecordError(message, [(index, message) for index in keyless[:MAX_RECORD_ERRORS]])
