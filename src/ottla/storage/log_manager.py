@@ -81,7 +81,9 @@ class LogManager:
         fs.make_dir(path)
         lock = fs.lock(f"{path}/{layout.LOCK}")
         if lock is None:
-            raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
+            raise LogDirLockedError(
+                f"{path} is in use by another process; stop it, or choose another directory"
+            )
         self._identify(path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         log_dir = LogDir(fs, path)
@@ -148,7 +150,9 @@ class LogManager:
             partition = layout.parse_partition_dir(name)
             if marked is not None:
                 if marked[1] == layout.DELETE_DIR:
-                    self._doomed.append((self._runtime.monotonic_ms(), opened.dir, f"{opened.dir.path}/{name}"))
+                    self._doomed.append(
+                        (self._runtime.monotonic_ms(), opened.dir, f"{opened.dir.path}/{name}")
+                    )
             elif partition is None:
                 raise StorageError(
                     f"{opened.dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"

@@ -63,7 +63,9 @@ def read(
     aborted: list[AbortedTxn] = []
     if offset < limit:
         for segment in log.segments.from_offset(offset):
-            located = segment.read(offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch)
+            located = segment.read(
+                offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch
+            )
             if located is not None:
                 found = located[1]
                 if isolation is Isolation.COMMITTED:
@@ -136,7 +138,9 @@ def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> Tim
     return None
 
 
-def _find_in_batch(segment: Segment, row: array[int], timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _find_in_batch(
+    segment: Segment, row: array[int], timestamp: int, start_offset: int
+) -> TimestampOffset | None:
     data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
     for record in read_records(data):
         if record.timestamp >= timestamp and record.offset >= start_offset:

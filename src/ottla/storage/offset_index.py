@@ -23,7 +23,9 @@ class OffsetIndex(SparseIndex):
 
     __slots__ = ("_last_offset",)
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         super().__init__(fs, path, base_offset, max_bytes, writable=writable)
         self._last_offset = base_offset
 

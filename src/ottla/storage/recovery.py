@@ -43,7 +43,9 @@ def load_log(
         if not log_dir.fs.is_dir(path):
             log_dir.fs.make_dir(path)
             log_dir.fs.sync_dir(path.rpartition("/")[0])
-        loader = _Loader(log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms)
+        loader = _Loader(
+            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
+        )
         return loader.load(partition)
     except OSError as error:
         raise log_dir.fail(error, f"loading {partition}") from error
@@ -91,7 +93,9 @@ class _Loader:
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
         )
-        recovery_point = end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        recovery_point = (
+            end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        )
         log = Log(
             self._dir,
             self._path,
@@ -182,7 +186,9 @@ class _Loader:
         return cut
 
 
-def recover_segment(segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs) -> bool:
+def recover_segment(
+    segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs
+) -> bool:
     """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
@@ -225,5 +231,7 @@ def next_offset(segment: Segment) -> int:
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
     if scan.position < segment.size:
-        raise StorageError(f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch")
+        raise StorageError(
+            f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch"
+        )
     return end

@@ -24,7 +24,9 @@ class SparseIndex:
 
     __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path")
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
