@@ -20,6 +20,7 @@ from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
 from ottla.storage.flusher import Flusher
 from ottla.storage.fs import Bytes
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
@@ -58,6 +59,7 @@ class Log:
         end_offset: int,
         recovery_point: int,
         topic_id: uuid.UUID | None = None,
+        handles: HandlePool | None = None,
     ) -> None:
         self.dir = log_dir
         self.path = path
@@ -72,6 +74,9 @@ class Log:
         self.high_watermark = start_offset
         self._runtime = runtime
         self._active = segments.active
+        self._handles = handles or HandlePool()
+        for segment in segments:
+            segment.use_pool(self._handles)
         self._deletions: list[
             tuple[int, Segment]
         ] = []  # (when, what): files renamed and waiting to be unlinked
@@ -286,6 +291,7 @@ class Log:
             created_ms=self._runtime.now_ms(),
             roll_jitter_ms=self._jitter_ms(),
         )
+        segment.use_pool(self._handles)
         segment.open_for_append(self.config)
         self.segments.add(segment)
         self._active = segment

@@ -16,7 +16,8 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, retention
-from ottla.storage.fs import File, FileSystem
+from ottla.storage.fs import File, FileSystem, raise_open_file_limit
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
@@ -57,6 +58,9 @@ class LogManager:
         self._topic_configs = dict(topic_configs or {})
         self._node_id = node_id
         self._opened: list[Opened] = []
+        # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
+        # old segments, sockets.
+        self._handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
         self._logs: dict[TopicPartition, Log] = {}
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
@@ -177,6 +181,7 @@ class LogManager:
             recovery_point=opened.recovery_points.get(partition, 0),
             start_offset=opened.start_offsets.get(partition, 0),
             producer_expiration_ms=self._config.producer_id_expiration_ms,
+            handles=self._handles,
         )
         log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
         return log
@@ -209,7 +214,7 @@ class LogManager:
         path = f"{log_dir.path}/{partition}"
         log = load_log(
             log_dir, path, partition, self._config_of(partition.topic), self._runtime,
-            clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms,
+            clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self._handles,
         )  # fmt: skip
         if topic_id is not None:
             checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)

@@ -15,6 +15,7 @@ from ottla.errors import CorruptCheckpointError, CorruptionError, StorageError
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, leftovers, producer_replay, snapshots
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
@@ -36,6 +37,7 @@ def load_log(
     recovery_point: int = 0,
     start_offset: int = 0,
     producer_expiration_ms: int = 86_400_000,
+    handles: HandlePool | None = None,
 ) -> Log:
     """The log in directory `path`, which is made if it is not there."""
     log_dir.check_online()
@@ -46,7 +48,7 @@ def load_log(
         loader = _Loader(
             log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
         )
-        return loader.load(partition)
+        return loader.load(partition, handles)
     except OSError as error:
         raise log_dir.fail(error, f"loading {partition}") from error
 
@@ -78,7 +80,7 @@ class _Loader:
         self._epochs = self._load_epochs()
         self._segments = SegmentSet()
 
-    def load(self, partition: TopicPartition) -> Log:
+    def load(self, partition: TopicPartition, handles: HandlePool | None) -> Log:
         self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
         snapshots.delete_strays(self._fs, self._path, self._segments.bases)
         for segment in list(self._segments):
@@ -109,6 +111,7 @@ class _Loader:
             end_offset=end_offset,
             recovery_point=recovery_point,
             topic_id=self._load_topic_id(),
+            handles=handles,
         )
         if not self._clean:
             log.flush()

@@ -15,6 +15,7 @@ from ottla.errors import CorruptRecordError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.storage.handles import HandlePool
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
 from ottla.storage.time_index import TimeIndex
@@ -55,6 +56,7 @@ class Segment:
         "_interval",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "_pool",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -92,6 +94,7 @@ class Segment:
         self.time_index = TimeIndex(fs, self.path(layout.TIME_INDEX), base_offset, index_bytes)
         self.txn_index = TxnIndex(fs, self.path(layout.TXN_INDEX), base_offset)
         self._file: File | None = None
+        self._pool: HandlePool | None = None
         self.writable = False
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
@@ -110,7 +113,25 @@ class Segment:
     def file(self) -> File:
         if self._file is None:
             self._file = self._fs.open(self.path(layout.LOG), write=self.writable, create=self.writable)
+            if self._pool is not None and not self.writable:
+                self._pool.opened(self)
         return self._file
+
+    def release_all(self) -> None:
+        """Close whatever a look at this segment has opened, but not the log that is appended to."""
+        self.release()
+        self.offset_index.release()
+        self.time_index.release()
+        self.txn_index.close()
+
+    def use_pool(self, pool: HandlePool) -> None:
+        """From now on count what is open here; called by the thread that owns the log."""
+        self._pool = self.offset_index.pool = self.time_index.pool = pool
+
+    def release(self) -> None:
+        """Let go of the log file; a read that still holds a slice of it keeps it open."""
+        if not self.writable:
+            self._file = None
 
     @property
     def max_timestamp(self) -> int:
@@ -219,6 +240,7 @@ class Segment:
         if self._file is not None and self.writable and self._file.size() > self.size:
             self._file.truncate(self.size)  # the unused part of a preallocated file
         self.writable = False
+        self._file = None  # slices that were read keep it open
 
     def sync(self) -> None:
         """All of the segment's files are on disk when this returns."""
@@ -349,6 +371,8 @@ class Segment:
                 self._fs.unlink(self.path(suffix))
 
     def close(self) -> None:
+        if self._pool is not None:
+            self._pool.closed(self)
         self.offset_index.close()
         self.time_index.close()
         self.txn_index.close()
