@@ -15,6 +15,7 @@ from ottla.errors import CorruptCheckpointError, CorruptionError, StorageError
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, leftovers, producer_replay, snapshots
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
@@ -36,6 +37,7 @@ def load_log(
     recovery_point: int = 0,
     start_offset: int = 0,
     producer_expiration_ms: int = 86_400_000,
+    handles: HandlePool | None = None,
 ) -> Log:
     """The log in directory `path`, which is made if it is not there."""
     log_dir.check_online()
@@ -43,8 +45,10 @@ def load_log(
         if not log_dir.fs.is_dir(path):
             log_dir.fs.make_dir(path)
             log_dir.fs.sync_dir(path.rpartition("/")[0])
-        loader = _Loader(log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms)
-        return loader.load(partition)
+        loader = _Loader(
+            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
+        )
+        return loader.load(partition, handles)
     except OSError as error:
         raise log_dir.fail(error, f"loading {partition}") from error
 
@@ -76,7 +80,7 @@ class _Loader:
         self._epochs = self._load_epochs()
         self._segments = SegmentSet()
 
-    def load(self, partition: TopicPartition) -> Log:
+    def load(self, partition: TopicPartition, handles: HandlePool | None) -> Log:
         self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
         snapshots.delete_strays(self._fs, self._path, self._segments.bases)
         for segment in list(self._segments):
@@ -91,7 +95,9 @@ class _Loader:
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
         )
-        recovery_point = end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        recovery_point = (
+            end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        )
         log = Log(
             self._dir,
             self._path,
@@ -105,6 +111,7 @@ class _Loader:
             end_offset=end_offset,
             recovery_point=recovery_point,
             topic_id=self._load_topic_id(),
+            handles=handles,
         )
         if not self._clean:
             log.flush()
@@ -182,7 +189,9 @@ class _Loader:
         return cut
 
 
-def recover_segment(segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs) -> bool:
+def recover_segment(
+    segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs
+) -> bool:
     """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
@@ -225,5 +234,7 @@ def next_offset(segment: Segment) -> int:
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
     if scan.position < segment.size:
-        raise StorageError(f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch")
+        raise StorageError(
+            f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch"
+        )
     return end
