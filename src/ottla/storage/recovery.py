@@ -185,7 +185,11 @@ class _Loader:
 
 
 def recover_segment(
-    segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs
+    segment: Segment,
+    config: LogConfig,
+    producers: ProducerState,
+    epochs: LeaderEpochs,
+    flags: int = kernel.CHECK_CRC,
 ) -> bool:
     """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
