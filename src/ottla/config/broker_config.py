@@ -101,8 +101,8 @@ class BrokerConfig:
         config = cls(**{name: resolve(key, props, props).value for name, key in FIELDS.items()})
         if config.log_cleaner_dedupe_buffer_size <= MIB * config.log_cleaner_threads:
             raise ConfigError(
-                f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size} is not allowed: it "
-                f"must be more than {MIB} for each of log.cleaner.threads = {config.log_cleaner_threads}"
+                f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size} is not allowed: "
+                f"it must be more than {MIB} for each of log.cleaner.threads = {config.log_cleaner_threads}"
             )
         return config
 

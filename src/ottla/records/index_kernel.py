@@ -20,8 +20,10 @@ _PAGE = cython.declare(cython.Py_ssize_t, 4096)
 _ROW = cython.declare(cython.Py_ssize_t, 16)
 _POSITION = cython.declare(cython.Py_ssize_t, 0)
 _SIZE = cython.declare(cython.Py_ssize_t, 1)
+_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
 _LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
 _MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
+_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, 5)
 _ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
 _PRODUCER_ID = cython.declare(cython.Py_ssize_t, 8)
 _PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, 9)
@@ -143,4 +145,31 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
         kept[low], kept[high] = kept[high], kept[low]
         low += 1
         high -= 1
+    return found
+
+
+def rows_in_order(rows, count: cython.Py_ssize_t, expected: cython.longlong):
+    row: cython.longlong[::1] = rows
+    if count < 0 or count > len(rows) // 16:
+        raise ValueError("rows are too short")
+    index: cython.Py_ssize_t
+    for index in range(count):
+        if row[index * _ROW + _BASE_OFFSET] < expected:
+            return index
+        expected = row[index * _ROW + _LAST_OFFSET] + 1
+    return count
+
+
+def epoch_rows(rows, count: cython.Py_ssize_t, latest: cython.longlong, keep):
+    row: cython.longlong[::1] = rows
+    kept: cython.longlong[::1] = keep
+    if count < 0 or count > len(rows) // 16 or count > len(keep):
+        raise ValueError("rows or keep are too short")
+    found: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t
+    for index in range(count):
+        if row[index * _ROW + _LEADER_EPOCH] != latest:
+            latest = row[index * _ROW + _LEADER_EPOCH]
+            kept[found] = index
+            found += 1
     return found

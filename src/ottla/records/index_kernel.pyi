@@ -34,3 +34,9 @@ def producer_rows(rows: array[int], count: int, keep: array[int]) -> int:
     Every transactional or control batch does; of plain idempotent batches only the last five of each (producer id, epoch) do; batches without a producer id never.
     A control or transactional batch of the same producer ends a run.
     """
+
+def rows_in_order(rows: array[int], count: int, expected: int) -> int:
+    """How many rows, from the first on, have offsets that begin at `expected` or later and only grow."""
+
+def epoch_rows(rows: array[int], count: int, latest: int, keep: array[int]) -> int:
+    """Where the leader epoch changes: row numbers go to `keep`, their number is returned. `latest` came before."""

@@ -16,9 +16,9 @@ import zlib
 import cython
 from crc32c import crc32c
 
-from ottla.records.index_kernel import index_floor, index_rows, producer_rows
+from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
 
-__all__ = ["index_floor", "index_rows", "producer_rows"]
+__all__ = ["epoch_rows", "index_floor", "index_rows", "producer_rows", "rows_in_order"]
 
 COMPILED = cython.compiled
 if not COMPILED:
@@ -532,7 +532,14 @@ def _scan_one(
     return _BAD_RECORD if row[to + 15] < 0 else _OK
 
 
-def scan(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t, rows, flags: cython.int):
+def scan(
+    buf,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    rows,
+    flags: cython.int,
+    shift: cython.longlong = 0,
+):
     view: cython.const[cython.uchar][::1] = buf
     row: cython.longlong[::1] = rows
     _bounds(start, end, len(buf))
@@ -545,6 +552,7 @@ def scan(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t, rows, flags: cyt
         if status != _OK:
             break
         start += row[written * 16 + 1]
+        row[written * 16] += shift
         written += 1
     return written, start, status
 

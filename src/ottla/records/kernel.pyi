@@ -8,9 +8,11 @@ from array import array
 
 from typing_extensions import Buffer
 
+from ottla.records.index_kernel import epoch_rows as epoch_rows
 from ottla.records.index_kernel import index_floor as index_floor
 from ottla.records.index_kernel import index_rows as index_rows
 from ottla.records.index_kernel import producer_rows as producer_rows
+from ottla.records.index_kernel import rows_in_order as rows_in_order
 
 COMPILED: bool
 
@@ -49,7 +51,9 @@ NULL_KEYS: int  # 15, records without a key where records were checked, else -1
 CHECK_CRC: int  # 1
 CHECK_RECORDS: int  # 2: every record of uncompressed v2 batches
 
-def scan(buf: Buffer, start: int, end: int, rows: array[int], flags: int) -> tuple[int, int, int]:
+def scan(
+    buf: Buffer, start: int, end: int, rows: array[int], flags: int, shift: int = 0
+) -> tuple[int, int, int]:
     """Walk whole batches of any magic: (rows written, position after the last good batch, status).
 
     Stops with OK at `end` or when `rows` is full, with TRUNCATED before a batch that is not all there, with BAD_* at
@@ -57,6 +61,7 @@ def scan(buf: Buffer, start: int, end: int, rows: array[int], flags: int) -> tup
     Header rules for v2: length >= 49, magic 0..2, count >= 0 and count <= last_offset_delta + 1, last_offset_delta >= 0,
     base_offset >= 0, base_offset + delta does not overflow, codec <= 4. Checks that need GIL-held work over 1 ms are cut
     into calls by the size of `rows` (callers use at most 512 rows); long record walks release the GIL.
+    `shift` is added to the positions in the rows: where `buf` begins in a file.
     """
 
 def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:

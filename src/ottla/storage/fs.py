@@ -8,6 +8,7 @@ through a writable map would fail with a signal.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -127,6 +128,8 @@ class RealFile:
         os.fdatasync(self._fd)
 
     def map(self, size: int) -> memoryview:
+        if self._fd < 0:  # mmap would take -1 for "no file" and give zeros
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         return memoryview(mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from crc32c import crc32c
 
@@ -20,7 +20,8 @@ LARGE_BATCH_BYTES = 64 << 20
 _ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
 
 
-class Window(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Window:
     """Batches found together. `rows` and `data` are reused: take what you need before asking for the next one."""
 
     rows: array[int]  # kernel.ROW numbers a batch; positions are those in the file
@@ -71,9 +72,9 @@ class Scan:
 
     def _next_size(self, have: int) -> int:
         """The size that the batch at the buffer's start claims; more than is left when its header is cut."""
-        if have < batch.LENGTH_END:
+        if have < batch.OVERHEAD_SIZE:
             return self._end - self.position + 1
-        return int.from_bytes(self._buffer[8:12], "big") + batch.LENGTH_END
+        return int.from_bytes(self._buffer[8:12], "big") + batch.OVERHEAD_SIZE
 
     def _large_batch(self, size: int) -> Iterator[Window]:
         """Check a batch in pieces: header by the kernel, CRC by chunks. Its records are checked by whoever reads them."""
@@ -81,7 +82,7 @@ class Scan:
         if header.magic != 2:
             self.status = kernel.BAD_LENGTH
             return
-        crc, at = 0, batch.ATTRIBUTES_OFFSET
+        crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:
             piece = self._buffer[: min(len(self._buffer), size - at)]
             if self._file.pread_into(piece, self.position + at) < len(piece):

@@ -16,6 +16,7 @@ from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, File, FileSystem
 from ottla.storage.offset_index import OffsetIndex
+from ottla.storage.scan import Scan
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 
@@ -58,6 +59,7 @@ class Segment:
         "bytes_since_index",
         "created_ms",
         "first_timestamp",
+        "index_full",
         "marker",
         "offset_index",
         "roll_jitter_ms",
@@ -94,9 +96,12 @@ class Segment:
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
         self.bytes_since_index = 0
+        self.index_full = False
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        self.first_timestamp: int | None = None  # the largest timestamp of the first batch; rolling by time starts there
+        self.first_timestamp: int | None = (
+            None  # the largest timestamp of the first batch; rolling by time starts there
+        )
 
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{layout.segment_file(self.base_offset, suffix, self.marker)}"
@@ -135,6 +140,7 @@ class Segment:
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)
         self.time_index.open_for_append(config.segment_index_bytes)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
         if config.preallocate and self.size == 0:
             self.file.allocate(config.effective_segment_bytes)
 
@@ -142,7 +148,9 @@ class Segment:
         """Add one batch of `size` bytes."""
         position = self.size
         if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            raise StorageError(f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range")
+            raise StorageError(
+                f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
+            )
         assert self._file is not None
         self._file.pwrite(data, position)
         self.size = position + size
@@ -154,6 +162,7 @@ class Segment:
         if self.bytes_since_index > self._interval:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            self.index_full = self.offset_index.is_full or self.time_index.is_full
             self.bytes_since_index = 0
         self.bytes_since_index += size
 
@@ -170,17 +179,36 @@ class Segment:
         self.size = position + size
         self.offset_index.append_raw(offset_entries)
         self.time_index.append_raw(time_entries)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
 
     def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
         """Count scanned batches in, and return the index entries that they call for."""
         timestamp, offset = self.time_index.last_entry if self.time_index.entries else (-1, -1)
-        state = array("q", [self.bytes_since_index, self.max_timestamp, self.offset_of_max_timestamp, 0, timestamp, offset, 0, 0])
+        state = array(
+            "q",
+            [
+                self.bytes_since_index,
+                self.max_timestamp,
+                self.offset_of_max_timestamp,
+                0,
+                timestamp,
+                offset,
+                0,
+                0,
+            ],
+        )
         state[3] = self.offset_index.last_offset if self.offset_index.entries else -1
         offset_entries, time_entries = bytearray(), bytearray()
-        status = kernel.index_rows(rows, count, self.base_offset, self._interval, state, offset_entries, time_entries)
+        status = kernel.index_rows(
+            rows, count, self.base_offset, self._interval, state, offset_entries, time_entries
+        )
         if status != kernel.OK:
             raise StorageError(f"{self.path(layout.LOG)}: an offset is out of this segment's range")
-        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = state[0], state[1], state[2]
+        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = (
+            state[0],
+            state[1],
+            state[2],
+        )
         return offset_entries, time_entries
 
     def become_inactive(self) -> None:
@@ -209,7 +237,11 @@ class Segment:
             chunk_end = min(len(chunk), self.size - position)
             status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
             if status == kernel.OK:
-                return Located(position + at, size, base_offset, last_offset) if position + at + size <= self.size else None
+                return (
+                    Located(position + at, size, base_offset, last_offset)
+                    if position + at + size <= self.size
+                    else None
+                )
             if status != kernel.TRUNCATED:
                 raise CorruptRecordError(
                     f"{self.path(layout.LOG)}: at position {position + at}: {kernel.STATUS_MEANING[status]}"
@@ -219,7 +251,9 @@ class Segment:
             position += at
         return None
 
-    def read(self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool) -> tuple[Located, LogSlice] | None:
+    def read(
+        self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool
+    ) -> tuple[Located, LogSlice] | None:
         """From the batch that holds `offset` (or the next one) on, at most `max_bytes` up to `max_position`."""
         located = self.locate(offset)
         if located is None or located.position >= max_position:
@@ -237,35 +271,64 @@ class Segment:
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
         return -1 if self.first_timestamp is None else self.first_timestamp
 
+    # -- rebuilding the indexes from the log
+
+    def begin_rebuild(self, config: LogConfig) -> None:
+        """Forget indexes and size; `index_recovered` then adds what is good."""
+        self._close_file()
+        self.writable = True
+        self._interval = config.index_interval_bytes
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self.size = 0
+        self.bytes_since_index = 0
+        self._max_timestamp, self._offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, None
+
+    def index_recovered(self, rows: array[int], count: int, good_bytes: int) -> None:
+        """Batches up to position `good_bytes` are whole and in order."""
+        offset_entries, time_entries = self.index_rows(rows, count)
+        self.offset_index.append_raw(offset_entries)
+        self.time_index.append_raw(time_entries)
+        self.size = good_bytes
+
+    def end_rebuild(self) -> None:
+        """Cut what was not good."""
+        if self.file.size() > self.size:
+            self.file.truncate(self.size)
+            self.file.sync()
+        self.become_inactive()
+
     # -- cutting, renaming, deleting
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Drop every batch that holds `offset` or a later one; the number of bytes dropped."""
+        """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before
+        it where it lay inside a batch."""
         located = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
         if located is None:
-            return 0
-        dropped = self.size - located.position
+            return offset
         self.file.truncate(located.position)
+        self.file.sync()  # what is appended next must not be followed by what was cut
         self.size = located.position
         if self.size == 0:
             self.created_ms = now_ms
             self.first_timestamp = None
         self.bytes_since_index = 0
         self._reload_max_timestamp()
-        return dropped
+        return min(offset, located.base_offset)
 
     def _reload_max_timestamp(self) -> None:
         """After a cut the largest timestamp may lie behind the last index entry: read from there on."""
         self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last_entry
         position = self.offset_index.lookup(self._offset_of_max_timestamp)[1]
-        for batch_rows, count in self.scan(position):
-            for row in range(0, count * kernel.ROW, kernel.ROW):
-                if batch_rows[row + kernel.MAX_TIMESTAMP] > self._max_timestamp:
-                    self._max_timestamp = batch_rows[row + kernel.MAX_TIMESTAMP]
-                    self._offset_of_max_timestamp = batch_rows[row + kernel.LAST_OFFSET]
+        for window in Scan(self.file, self.size, start=position, flags=0):
+            for row in range(0, window.count * kernel.ROW, kernel.ROW):
+                if window.rows[row + kernel.MAX_TIMESTAMP] > self._max_timestamp:
+                    self._max_timestamp = window.rows[row + kernel.MAX_TIMESTAMP]
+                    self._offset_of_max_timestamp = window.rows[row + kernel.LAST_OFFSET]
 
     def rename(self, marker: str) -> None:
         """Give all files another marker suffix, the log last: without it the others are only strays."""

@@ -14,6 +14,8 @@ from ottla.errors import CorruptIndexError, IndexFullError
 from ottla.records import kernel
 from ottla.storage.fs import File, FileSystem
 
+_NO_LIMIT = 2**31  # a rebuilt index holds what its log calls for
+
 
 class SparseIndex:
     """A file of `ENTRY_SIZE`-byte entries that lies beside one segment's log."""
@@ -22,7 +24,9 @@ class SparseIndex:
 
     __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path")
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
@@ -120,6 +124,7 @@ class SparseIndex:
         self._writable = True
         self._opened().truncate(0)
         self._entries = 0
+        self._capacity = _NO_LIMIT
         self._on_load()
 
     def trim(self) -> None:

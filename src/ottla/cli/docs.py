@@ -1,0 +1,91 @@
+"""Writes docs/configuration.md from the tables of settings: `make docs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.config import BROKER_KEYS, TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, ConfigKey, to_text
+
+PAGE = Path("docs/configuration.md")
+
+_INTRODUCTION = """\
+# Configuration
+
+<!-- Made by `make docs` from src/ottla/config; a test fails when this page is out of date. -->
+
+Settings have Kafka's names, types, defaults and checks (Apache Kafka 4.2). A log takes the value that its
+topic sets; else the broker's, under the broker's name for it; else the default. Of several broker names the
+first one that is set wins. Times are in milliseconds and sizes in bytes unless the name says otherwise. An
+`int` has 32 bits and a `long` 64; a `list` is separated by commas. A value that is not allowed is an error
+that names the key.
+"""
+
+_TOPIC = """\
+## Topic settings
+"""
+
+_BROKER = """\
+## Broker settings
+
+The settings of storage as a whole, and the broker's names for topic settings.
+"""
+
+_UNSUPPORTED = """\
+## Not supported
+
+Topic settings of Kafka that ottla does not have. They are refused, not ignored.
+"""
+
+_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def configuration_page() -> str:
+    topic = _table(
+        ("key", "type", "default", "allowed", "broker key", "meaning"),
+        ((*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), key.doc) for key in _sorted(TOPIC_KEYS)),
+    )
+    broker = _table(
+        ("key", "type", "default", "allowed", "meaning"),
+        ((*_row(key), key.doc) for key in _sorted(BROKER_KEYS)),
+    )
+    unsupported = _table(
+        ("key", "belongs to"), ((f"`{name}`", part) for name, part in sorted(UNSUPPORTED_TOPIC_KEYS.items()))
+    )
+    return "\n".join((_INTRODUCTION, _TOPIC, topic, _BROKER, broker, _UNSUPPORTED, unsupported))
+
+
+def _sorted(keys: dict[str, ConfigKey]) -> list[ConfigKey]:
+    return [keys[name] for name in sorted(keys)]
+
+
+def _row(key: ConfigKey) -> tuple[str, str, str, str]:
+    return f"`{key.name}`", key.type.name, _default(key), key.check.allowed
+
+
+def _default(key: ConfigKey) -> str:
+    """The default, and in words where a size or a time is easier to read that way."""
+    if key.default is None:
+        return "not set"
+    text = f"`{to_text(key.default)}`"
+    if key.type.name == "long" and key.default == (1 << 63) - 1:
+        return f"{text} (no limit)"
+    units = _TIMES if key.name.endswith(".ms") else _SIZES if key.name.endswith((".bytes", ".size")) else ()
+    for unit, name in units:
+        if key.default >= unit and key.default % unit == 0:
+            return f"{text} ({key.default // unit} {name})"
+    return text
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = (head, ("---",) * len(head), *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    PAGE.write_text(configuration_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

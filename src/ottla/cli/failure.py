@@ -1,0 +1,43 @@
+"""How an error is told at the command line: one line that says what is wrong and what to do next."""
+
+from __future__ import annotations
+
+import errno
+
+from ottla.errors import BrokerError, ConfigError, CorruptionError, LogDirLockedError
+
+_NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
+    (ConfigError, "docs/configuration.md lists every setting"),
+    (LogDirLockedError, "stop the process that uses the directory, then try again"),
+    (CorruptionError, "`ottla log verify` says what is damaged, `ottla log repair` can mend it"),
+)
+_NEXT_BY_ERRNO = {
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path",
+    errno.EISDIR: "check the path",
+    errno.EACCES: "run as a user who may read it",
+    errno.EPERM: "run as a user who may change it",
+    errno.EROFS: "copy the directory to a place that can be written",
+    errno.ENOSPC: "free some disk space, then try again",
+    errno.EDQUOT: "free some disk space, then try again",
+    errno.EMFILE: "raise the limit on open files (ulimit -n), then try again",
+    errno.EIO: "the disk may be failing: copy the directory elsewhere, then verify the copy",
+}
+
+
+def one_line(error: BrokerError | OSError) -> str:
+    what = str(error)
+    if isinstance(error, OSError):
+        what = ": ".join(str(part) for part in (error.filename, error.strerror) if part) or what
+    next_step = _next_step(error)
+    text = " ".join((what or type(error).__name__).split())
+    return f"ottla: {text}" + (f" ({next_step})" if next_step else "")
+
+
+def _next_step(error: BrokerError | OSError) -> str:
+    if isinstance(error, OSError):
+        return _NEXT_BY_ERRNO.get(error.errno or 0, "")
+    # A StorageError often carries the operating system's error as its cause; that one knows more.
+    if isinstance(error.__cause__, OSError):
+        return _next_step(error.__cause__)
+    return next((text for kind, text in _NEXT_BY_TYPE if isinstance(error, kind)), "")

@@ -1,0 +1,103 @@
+"""The command `ottla`: its groups of commands, loaded when they are used, and how errors end.
+
+Exit codes: 0 fine, 1 a check found defects, 2 wrong usage or an error, 130 stopped by Ctrl-C, 141 nobody
+reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ottla.errors import BrokerError
+
+# Name: the module whose `app` has the commands, and its line in the help. Imported when it is called.
+GROUPS = {
+    "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+}
+
+_HELP = """\
+Kafka's log, in Python.
+
+\b
+Examples:
+  ottla log show DIR           what lies in a partition or data directory
+  ottla log dump DIR --json    its batches, one JSON object a line
+  ottla log verify DIR         check every byte; exit 1 on defects
+  ottla log repair DIR         say what a repair would do (--write does it)
+  ottla version                versions, and whether the kernel is compiled
+
+`ottla COMMAND --help` explains each command.
+"""
+
+
+class LazyGroup(TyperGroup):
+    """Knows the names of the groups, and imports one when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted([*super().list_commands(ctx), *GROUPS])
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in GROUPS:
+            return super().get_command(ctx, cmd_name)
+        module, _ = GROUPS[cmd_name]
+        group = typer.main.get_group(import_module(module).app)
+        group.name = cmd_name
+        return group
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = [(name, text) for name, (_, text) in GROUPS.items()]
+        rows += [(name, command.get_short_help_str(limit=80)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered must not fail again when Python closes the stream.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except (BrokerError, OSError) as error:
+            from ottla.cli.failure import one_line
+
+            typer.echo(one_line(error), err=True)
+            raise typer.Exit(2) from None
+        return result
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help=_HELP,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help starts twice as fast, and can be piped
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Only there to make `ottla` a group."""
+
+
+@app.command()
+def version(json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False) -> None:
+    """Show versions, codecs, and whether the kernel is compiled."""
+    from ottla.cli import versions
+
+    facts = versions.collect()
+    typer.echo(versions.as_json(facts) if json else versions.as_text(facts))
+
+
+def main() -> None:
+    try:
+        app(prog_name="ottla")
+    except KeyboardInterrupt:
+        sys.exit(130)

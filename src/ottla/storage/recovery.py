@@ -1,0 +1,237 @@
+"""Opens a partition directory: finishes or undoes what a crash interrupted, and builds a `Log` from what is there.
+
+In order: leftovers of deletion, cleaning and swapping; the segments; after an unclean stop every segment from the
+recovery point on is read in full, cut at its last good batch, and its indexes are rebuilt; then log start and end,
+leader epochs and producer state. After a clean stop nothing is read but the tail of the last segment.
+"""
+
+from __future__ import annotations
+
+import uuid
+from array import array
+
+from ottla.config import LogConfig
+from ottla.errors import CorruptCheckpointError, CorruptionError, StorageError
+from ottla.records import kernel
+from ottla.runtime import Runtime
+from ottla.storage import checkpoint, layout, leftovers, producer_replay, snapshots
+from ottla.storage.layout import TopicPartition
+from ottla.storage.leader_epochs import LeaderEpochs
+from ottla.storage.log import Log
+from ottla.storage.log_dir import LogDir
+from ottla.storage.producer_state import ProducerState
+from ottla.storage.scan import Scan
+from ottla.storage.segment import Segment
+from ottla.storage.segment_set import SegmentSet
+
+
+def load_log(
+    log_dir: LogDir,
+    path: str,
+    partition: TopicPartition,
+    config: LogConfig,
+    runtime: Runtime,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    start_offset: int = 0,
+    producer_expiration_ms: int = 86_400_000,
+) -> Log:
+    """The log in directory `path`, which is made if it is not there."""
+    log_dir.check_online()
+    try:
+        if not log_dir.fs.is_dir(path):
+            log_dir.fs.make_dir(path)
+            log_dir.fs.sync_dir(path.rpartition("/")[0])
+        loader = _Loader(
+            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
+        )
+        return loader.load(partition)
+    except OSError as error:
+        raise log_dir.fail(error, f"loading {partition}") from error
+
+
+class _Loader:
+    """The steps of loading one log, and what they share."""
+
+    def __init__(
+        self,
+        log_dir: LogDir,
+        path: str,
+        config: LogConfig,
+        runtime: Runtime,
+        clean: bool,
+        recovery_point: int,
+        start_offset: int,
+        producer_expiration_ms: int,
+    ) -> None:
+        self._dir = log_dir
+        self._fs = log_dir.fs
+        self._path = path
+        self._config = config
+        self._runtime = runtime
+        self._clean = clean
+        self._recovery_point = recovery_point
+        self._start_offset = start_offset
+        self._now_ms = runtime.now_ms()
+        self._producers = ProducerState(producer_expiration_ms)
+        self._epochs = self._load_epochs()
+        self._segments = SegmentSet()
+
+    def load(self, partition: TopicPartition) -> Log:
+        self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
+        snapshots.delete_strays(self._fs, self._path, self._segments.bases)
+        for segment in list(self._segments):
+            if not self._indexes_look_sane(segment):
+                self._recover(segment)
+        end_offset = self._recover_tail()
+        start_offset = max(self._start_offset, self._segments.first.base_offset)
+        self._epochs.truncate_from_end(end_offset)
+        self._epochs.truncate_from_start(start_offset)
+        active = self._segments.active
+        active.open_for_append(self._config)
+        producer_replay.rebuild(
+            self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
+        )
+        recovery_point = (
+            end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        )
+        log = Log(
+            self._dir,
+            self._path,
+            partition,
+            self._config,
+            self._runtime,
+            segments=self._segments,
+            producers=self._producers,
+            epochs=self._epochs,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            recovery_point=recovery_point,
+            topic_id=self._load_topic_id(),
+        )
+        if not self._clean:
+            log.flush()
+        return log
+
+    def _load_epochs(self) -> LeaderEpochs:
+        path = f"{self._path}/{layout.LEADER_EPOCHS}"
+        try:
+            return LeaderEpochs(self._fs, path)
+        except CorruptCheckpointError:
+            # Only batches say the epochs now: read them all.
+            self._clean, self._recovery_point = False, 0
+            self._fs.unlink(path)
+            return LeaderEpochs(self._fs, path)
+
+    def _load_topic_id(self) -> uuid.UUID | None:
+        return checkpoint.read_topic_id(self._fs, f"{self._path}/{layout.PARTITION_METADATA}")
+
+    def _indexes_look_sane(self, segment: Segment) -> bool:
+        """A missing or malformed index is rebuilt even below the recovery point."""
+        paths = (segment.path(layout.INDEX), segment.path(layout.TIME_INDEX))
+        if not all(self._fs.exists(path) for path in paths):
+            return segment.size == 0
+        if not self._clean and segment in self._segments.from_offset(self._recovery_point):
+            return True  # it is recovered anyway
+        try:
+            segment.offset_index.sanity_check()
+            segment.time_index.sanity_check()
+            segment.txn_index.sanity_check()
+        except CorruptionError:
+            return False
+        return True
+
+    def _recover_tail(self) -> int:
+        """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
+        if not self._clean and len(self._segments):
+            self._recover_from(self._recovery_point)
+        if len(self._segments):
+            end_offset = next_offset(self._segments.active)
+            if end_offset >= self._start_offset:
+                return end_offset
+            # Everything that is left lies below the log start: begin anew there.
+            for segment in reversed(list(self._segments)):
+                self._drop(segment)
+            snapshots.delete_after(self._fs, self._path, -1)
+            self._epochs.clear()
+        base_offset = self._start_offset
+        self._segments.add(Segment(self._fs, self._path, base_offset, self._config, created_ms=self._now_ms))
+        return base_offset
+
+    def _recover_from(self, offset: int) -> None:
+        unflushed = self._segments.from_offset(offset)
+        damaged = False
+        for segment in unflushed:
+            if damaged:
+                self._drop(segment)
+            elif self._recover(segment):
+                damaged = segment is not self._segments.active
+        if damaged:
+            self._fs.sync_dir(self._path)
+
+    def _drop(self, segment: Segment) -> None:
+        self._segments.remove(segment)
+        segment.delete()
+
+    def _recover(self, segment: Segment) -> bool:
+        """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
+        producer_replay.rebuild(
+            self._fs, self._path, self._segments, self._producers,
+            max(self._start_offset, self._segments.first.base_offset), segment.base_offset, self._now_ms,
+        )  # fmt: skip
+        cut = recover_segment(segment, self._config, self._producers, self._epochs)
+        self._producers.end_offset = next_offset(segment)
+        snapshots.take(self._fs, self._path, self._producers)
+        return cut
+
+
+def recover_segment(
+    segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs
+) -> bool:
+    """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
+    segment.begin_rebuild(config)
+    size = segment.file.size()
+    scan = Scan(segment.file, size, flags=kernel.CHECK_CRC)
+    expected, noted = segment.base_offset, False
+    for window in scan:
+        count = kernel.rows_in_order(window.rows, window.count, expected)
+        if count:
+            last = (count - 1) * kernel.ROW
+            expected = window.rows[last + kernel.LAST_OFFSET] + 1
+            good = window.rows[last + kernel.POSITION] + window.rows[last + kernel.SIZE]
+            segment.index_recovered(window.rows, count, good)
+            producer_replay.apply_rows(producers, segment, window.rows, count)
+            noted = _note_epochs(window.rows, count, epochs) or noted
+        if count < window.count:
+            break
+    if noted:
+        epochs.write()
+    cut = segment.size < size
+    segment.end_rebuild()
+    return cut
+
+
+def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
+    """Only an epoch above the latest is news: the checkpoint may know more than one segment does."""
+    changed = False
+    keep = array("q", bytes(8 * count))
+    for number in keep[: kernel.epoch_rows(rows, count, epochs.latest_epoch, keep)]:
+        epoch = rows[number * kernel.ROW + kernel.LEADER_EPOCH]
+        if epoch > epochs.latest_epoch:
+            changed = epochs.note(epoch, rows[number * kernel.ROW + kernel.BASE_OFFSET]) or changed
+    return changed
+
+
+def next_offset(segment: Segment) -> int:
+    """One past the last offset in the segment: read from its last index entry on."""
+    start = segment.offset_index.lookup(segment.offset_index.last_offset)[1]
+    scan = Scan(segment.file, segment.size, start=start, flags=0)
+    end = segment.base_offset
+    for window in scan:
+        end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
+    if scan.position < segment.size:
+        raise StorageError(
+            f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch"
+        )
+    return end

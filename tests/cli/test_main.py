@@ -1,0 +1,157 @@
+"""The command `ottla`: lazy groups, and how errors, Ctrl-C and closed pipes end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ottla
+
+# A group of commands that misbehave, put in beside the real ones.
+BOOM = """
+import signal, sys, typer
+from ottla import errors
+app = typer.Typer(rich_markup_mode=None)
+
+@app.command()
+def config(): raise errors.ConfigError("segment.bytes = 'x' is not allowed:\\n it must be a number")
+
+@app.command()
+def locked(): raise errors.LogDirLockedError("/data is in use")
+
+@app.command()
+def caused():
+    try:
+        raise OSError(28, "No space left on device", "/data/x")
+    except OSError as error:
+        raise errors.StorageError("/data went offline") from error
+
+@app.command()
+def missing(): open("/no/such/file")
+
+@app.command()
+def bug(): raise ZeroDivisionError
+
+@app.command()
+def defects(): raise typer.Exit(1)
+
+@app.command()
+def lines():
+    for number in range(1_000_000):
+        print(number)
+
+@app.command()
+def forever():
+    print("ready", flush=True)
+    signal.pause()
+"""
+START = "from ottla.cli import main as m; m.GROUPS['boom'] = ('boom', 'Fails.'); m.main()"
+
+
+@pytest.fixture
+def boom(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "boom.py").write_text(BOOM)
+    return {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+
+
+def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "config",
+            "ottla: segment.bytes = 'x' is not allowed: it must be a number "
+            "(docs/configuration.md lists every setting)",
+        ),
+        ("locked", "ottla: /data is in use (stop the process that uses the directory, then try again)"),
+        ("caused", "ottla: /data went offline (free some disk space, then try again)"),
+        ("missing", "ottla: /no/such/file: No such file or directory (check the path)"),
+    ],
+)
+def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command: str, message: str) -> None:
+    done = run("-c", START, "boom", command, env=boom)
+    assert done.stderr == message + "\n"
+    assert done.stdout == ""
+    assert done.returncode == 2
+
+
+def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str]) -> None:
+    done = run("-c", START, "boom", "bug", env=boom)
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_command_chooses_its_own_exit_code(boom: dict[str, str]) -> None:
+    done = run("-c", START, "boom", "defects", env=boom)
+    assert done.returncode == 1
+
+
+def test_a_closed_pipe_ends_quietly_and_not_as_if_defects_were_found(boom: dict[str, str]) -> None:
+    command = [sys.executable, "-c", START, "boom", "lines"]
+    with subprocess.Popen(command, env=boom, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
+
+
+def test_ctrl_c_ends_quietly(boom: dict[str, str]) -> None:
+    command = [sys.executable, "-c", START, "boom", "forever"]
+    with subprocess.Popen(command, env=boom, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 130
+
+
+def test_help_shows_examples_and_every_group() -> None:
+    done = run("-m", "ottla", "--help")
+    assert done.returncode == 0
+    assert "ottla log verify DIR" in done.stdout
+    assert "  log      Look into" in done.stdout
+    assert "  version  Show versions" in done.stdout
+
+
+def test_help_loads_no_group_and_nothing_heavy() -> None:
+    code = (
+        "import sys; from ottla.cli import main as m\n"
+        "try: m.main()\n"
+        "except SystemExit: print(*sorted(sys.modules))"
+    )
+    loaded = set(run("-c", code, "--help").stdout.splitlines()[-1].split())
+    assert "ottla.cli.main" in loaded
+    heavy = {"pyarrow", "numpy", "rich", "cramjam", "asyncio", "Cython", "ottla.storage", "ottla.records"}
+    assert not loaded & (heavy | {"ottla.config", "ottla.logtools", "ottla.cli.log"})
+
+
+def test_wrong_usage_exits_with_2() -> None:
+    done = run("-m", "ottla", "lgo")
+    assert done.returncode == 2
+    assert "No such command 'lgo'" in done.stderr
+    assert run("-m", "ottla").returncode == 2
+
+
+def test_version_shows_ottla_python_kernel_codecs_and_libraries() -> None:
+    text = run("-m", "ottla", "version").stdout
+    facts = json.loads(run("-m", "ottla", "version", "--json").stdout)
+    assert facts["ottla"] == ottla.__version__
+    assert facts["kernel"] in ("compiled", "interpreted")
+    assert facts["codecs"] == ["none", "gzip", "snappy", "lz4", "zstd"]
+    assert {"crc32c", "cramjam"} <= set(facts["libraries"])
+    for shown in (facts["ottla"], facts["python"], facts["kernel"], "zstd", facts["libraries"]["crc32c"]):
+        assert shown in text
