@@ -262,7 +262,7 @@ def make(version: str, end: str) -> None:
                 broker.stop()
         shutil.copytree(work, Path(temporary) / "copy")
         expected = read_all(version, Path(temporary) / "copy")
-        for partition, batches in dumped_batches(version, work / "data", list(expected)).items():
+        for partition, batches in dumped_batches(work / "data", list(expected)).items():
             expected[partition]["batches"] = batches
         for partition, option in DECODERS.items():
             expected[partition]["decoded"] = decoded(work / "data" / partition, option)
@@ -298,9 +298,9 @@ def read_partition(client: KafkaClient, topic: str, partition: int) -> dict[str,
     }
 
 
-def dumped_batches(version: str, data: Path, partitions: list[str]) -> dict[str, list[dict[str, Any]]]:
+def dumped_batches(data: Path, partitions: list[str]) -> dict[str, list[dict[str, Any]]]:
     files = {name: sorted((data / name).glob("*.log")) for name in partitions}
-    dumps = dump_log_segments([path for paths in files.values() for path in paths], version=version)
+    dumps = dump_log_segments([path for paths in files.values() for path in paths])
     return {
         name: [{"file": path.name, **batch} for path in paths for batch in dumps.files[str(path)].batches]
         for name, paths in files.items()

@@ -35,10 +35,10 @@ class Dump:
     problems: list[str]
 
 
-def dump_log_segments(files: list[Path], *options: str, version: str = NEWEST) -> Dump:
+def dump_log_segments(files: list[Path], *options: str) -> Dump:
     """Run DumpLogSegments over the files."""
     names = ",".join(map(str, files))
-    done = run_tool(version, "kafka.tools.DumpLogSegments", "--files", names, *options)
+    done = run_tool(NEWEST, "kafka.tools.DumpLogSegments", "--files", names, *options)
     return Dump(parse(done.stdout), done.stderr.splitlines())
 
 

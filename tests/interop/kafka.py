@@ -16,6 +16,8 @@ from tests.interop.maven import class_path
 NEWEST = "4.2.0"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
+ZOOKEEPER_TICK_MS = "1000"
+ZOOKEEPER_SESSION_MS = "6000"
 
 # Small, quick to start and stop, and with nothing going on behind a test's back.
 QUIET = {
@@ -149,8 +151,19 @@ class KafkaBroker:
         if not self.uses_zookeeper and not (self.data_dir / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             run_tool(self.version, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
-        self._server = self._launch("kafka.Kafka", [str(config)], self.log_file, ready)
+        self._server = self._start_server(config, ready)
         return self
+
+    def _start_server(self, config: Path, ready: str) -> JavaServer:
+        """A killed broker stays registered in ZooKeeper until its session is over: try again until then."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                return self._launch("kafka.Kafka", [str(config)], self.log_file, ready)
+            except RuntimeError:
+                if "NodeExists" not in self.log_text() or time.monotonic() > deadline:
+                    self._stop_zookeeper()
+                    raise
 
     def stop(self) -> None:
         """Stop cleanly."""
@@ -195,11 +208,15 @@ class KafkaBroker:
         data.mkdir(exist_ok=True)
         self._zookeeper = self._launch(
             "org.apache.zookeeper.server.ZooKeeperServerMain",
-            [str(port), str(data)],
+            [str(port), str(data), ZOOKEEPER_TICK_MS],
             self.work_dir / "zookeeper.log",
             "binding to port",
         )
-        return {"broker.id": "1", "zookeeper.connect": f"127.0.0.1:{port}"}
+        return {
+            "broker.id": "1",
+            "zookeeper.connect": f"127.0.0.1:{port}",
+            "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS,
+        }
 
     def _stop_zookeeper(self) -> None:
         if self._zookeeper is not None:
@@ -212,6 +229,7 @@ class KafkaBroker:
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
             "-Dorg.slf4j.simpleLogger.showThreadName=false",
+            "-Dzookeeper.admin.enableServer=false",
         ]
         command = ["java", *self._jvm_options, *logging, "-cp", class_path(self.version), main_class, *args]
         return JavaServer(command, log_file, ready)
