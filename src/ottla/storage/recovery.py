@@ -26,6 +26,8 @@ from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 from ottla.storage.segment_set import SegmentSet
 
+_INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
+
 
 def load_log(
     log_dir: LogDir,
@@ -228,8 +230,8 @@ def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
 
 def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
     """Whether the indexes are there and sane, and the log ends with a whole batch."""
-    if segment.size == 0:
-        return True
+    if segment.size == 0:  # entries of batches that are gone would lead past the end
+        return not any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
     if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
         return False
     try:
