@@ -7,7 +7,8 @@ it, `expected.json.gz` holds, for every topic-partition:
 - `records`: every record in offset order, keys, values and header values in base64 (null stays null);
 - `committed`: the offsets that a `read_committed` consumer gets;
 - `times`: `[timestamp asked, offset, timestamp found]`, Kafka's answers to lookups by time;
-- `batches`: every batch as Kafka's DumpLogSegments prints it, from the directory as it was left.
+- `batches`: every batch as DumpLogSegments of Kafka 4.2.0 prints it, from the directory as it was left;
+- `decoded`, of the two internal topics: `[offset, key, value]` of every record, decoded by Kafka 4.2.0.
 
 `make.py` writes all of it anew.
 """

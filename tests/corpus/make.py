@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import random
+import re
 import shutil
 import sys
 import tarfile
@@ -21,7 +22,7 @@ from typing import Any
 from tests.corpus import HERE
 from tests.interop.client import KafkaClient, record
 from tests.interop.dump import dump_log_segments
-from tests.interop.kafka import KafkaBroker
+from tests.interop.kafka import NEWEST, KafkaBroker, run_tool
 
 VERSIONS = ("4.2.0", "3.9.1", "2.8.2")
 ENDS = ("stopped", "killed")
@@ -38,6 +39,7 @@ WORDS = (
 )
 
 BROKER = {"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": "2000000"}
+DECODERS = {"__consumer_offsets-0": "--offsets-decoder", "__transaction_state-0": "--transaction-log-decoder"}
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 
 
@@ -74,6 +76,8 @@ class Scenario:
             self._create("upgraded", **{"message.format.version": "0.9.0"})
 
     def play(self, round_: int) -> None:
+        if self.version.startswith("2."):
+            self._upgrade(round_)
         for codec in CODECS:
             idempotent = str(codec not in ("gzip", "lz4")).lower()
             self._fill(f"codec-{codec}", codec, 8, enable_idempotence=idempotent)
@@ -93,6 +97,10 @@ class Scenario:
             "commit_offset", group="readers", topic="codec-none", offset=offset, metadata="so far"
         )
         self.client.call("commit_offset", group=f"readers-{round_}", topic="wide", partition=1, offset=5)
+        self.client.call("join_group", group=f"members-{round_}", topic="large", consumer={})
+        if self.version.startswith("4."):
+            protocol = {"group.protocol": "consumer"}
+            self.client.call("join_group", group=f"new-members-{round_}", topic="large", consumer=protocol)
 
     def leave_transaction_open(self) -> None:
         producer = _transactional("left-open")
@@ -107,11 +115,13 @@ class Scenario:
                 self._fill(f"{name}-{codec}", codec, 6, headers=False)
             self._compacted(f"{name}-compacted", "snappy" if round_ else "none", headers=False)
         self._fill("magic1-append-time", "lz4", 3, headers=False)
+        # By now the broker has heard of the new format, through ZooKeeper.
+        self._fill("upgraded", "lz4", 3, headers=round_ == 1)
+
+    def _upgrade(self, round_: int) -> None:
         self._fill("upgraded", "gzip" if round_ else "none", 3, headers=False)
         release = "0.10.0" if round_ == 0 else "2.8"
         self.client.call("configure", topic="upgraded", configs={"message.format.version": release})
-        if round_:
-            self._fill("upgraded", "lz4", 3)
 
     def _create(self, topic: str, segment: int = 3000, partitions: int = 1, **configs: str) -> None:
         # 4.x keeps segment.bytes at 1 MiB or more and has an internal name for less.
@@ -252,8 +262,10 @@ def make(version: str, end: str) -> None:
                 broker.stop()
         shutil.copytree(work, Path(temporary) / "copy")
         expected = read_all(version, Path(temporary) / "copy")
-        for partition, batches in dumped_batches(version, work / "data", list(expected)).items():
+        for partition, batches in dumped_batches(work / "data", list(expected)).items():
             expected[partition]["batches"] = batches
+        for partition, option in DECODERS.items():
+            expected[partition]["decoded"] = decoded(work / "data" / partition, option)
         save(f"kafka-{version}-{end}", work / "data", expected)
 
 
@@ -273,7 +285,7 @@ def read_partition(client: KafkaClient, topic: str, partition: int) -> dict[str,
     committed = client.consume(topic, partition, "read_committed")
     by_offset = {found["offset"]: found for found in everything["records"]}
     assert all(found == by_offset[found["offset"]] for found in committed["records"])
-    stamps = sorted({found["timestamp"] for found in everything["records"]})
+    stamps = sorted({found["timestamp"] for found in everything["records"] if found["timestamp"] >= 0})
     asked = [stamp + more for stamp in stamps[:: max(1, len(stamps) // 6)] for more in (0, 1)]
     times = client.call("times", topic=topic, partition=partition, timestamps=asked)["times"]
     return {
@@ -286,13 +298,24 @@ def read_partition(client: KafkaClient, topic: str, partition: int) -> dict[str,
     }
 
 
-def dumped_batches(version: str, data: Path, partitions: list[str]) -> dict[str, list[dict[str, Any]]]:
+def dumped_batches(data: Path, partitions: list[str]) -> dict[str, list[dict[str, Any]]]:
     files = {name: sorted((data / name).glob("*.log")) for name in partitions}
-    dumps = dump_log_segments([path for paths in files.values() for path in paths], version=version)
+    dumps = dump_log_segments([path for paths in files.values() for path in paths])
     return {
-        name: [{"file": path.name, **batch} for path in paths for batch in dumps[str(path)].batches]
+        name: [{"file": path.name, **batch} for path in paths for batch in dumps.files[str(path)].batches]
         for name, paths in files.items()
     }
+
+
+def decoded(directory: Path, option: str) -> list[Any]:
+    """The records of an internal topic as the newest Kafka's decoder prints them: offset, key, value."""
+    files = ",".join(map(str, sorted(directory.glob("*.log"))))
+    text = run_tool(NEWEST, "kafka.tools.DumpLogSegments", "--files", files, option).stdout
+    found = re.findall(r"^\| offset: (\d+) .*? key: (.*?) payload: (.*)$", text, re.MULTILINE)
+    return [
+        [int(offset), json.loads(key), None if value == "<DELETE>" else json.loads(value)]
+        for offset, key, value in found
+    ]
 
 
 def save(name: str, data: Path, expected: dict[str, dict[str, Any]]) -> None:

@@ -16,6 +16,8 @@ from tests.interop.maven import class_path
 NEWEST = "4.2.0"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
+ZOOKEEPER_TICK_MS = "1000"
+ZOOKEEPER_SESSION_MS = "6000"
 
 # Small, quick to start and stop, and with nothing going on behind a test's back.
 QUIET = {
@@ -32,6 +34,9 @@ QUIET = {
     "log.retention.ms": "-1",
     "log.index.size.max.bytes": "16384",
     "controlled.shutdown.enable": "false",
+    # A restarted broker is let in only after the session of the one before is over.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
 }
 
 
@@ -42,8 +47,8 @@ def free_port() -> int:
         return port
 
 
-def run_tool(version: str, main_class: str, *args: str, check: bool = True) -> str:
-    """Run a Kafka tool in a JVM of its own and return what it printed."""
+def run_tool(version: str, main_class: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a Kafka tool in a JVM of its own; an exit code other than 0 is an error."""
     done = subprocess.run(
         [
             *("java", *JVM_OPTIONS, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
@@ -53,11 +58,11 @@ def run_tool(version: str, main_class: str, *args: str, check: bool = True) -> s
         text=True,
         check=False,
     )
-    if check and done.returncode:
+    if done.returncode:
         raise RuntimeError(
             f"{main_class} {' '.join(args)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         )
-    return done.stdout
+    return done
 
 
 class JavaServer:
@@ -146,8 +151,19 @@ class KafkaBroker:
         if not self.uses_zookeeper and not (self.data_dir / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             run_tool(self.version, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
-        self._server = self._launch("kafka.Kafka", [str(config)], self.log_file, ready)
+        self._server = self._start_server(config, ready)
         return self
+
+    def _start_server(self, config: Path, ready: str) -> JavaServer:
+        """A killed broker stays registered in ZooKeeper until its session is over: try again until then."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                return self._launch("kafka.Kafka", [str(config)], self.log_file, ready)
+            except RuntimeError:
+                if "NodeExists" not in self.log_text() or time.monotonic() > deadline:
+                    self._stop_zookeeper()
+                    raise
 
     def stop(self) -> None:
         """Stop cleanly."""
@@ -192,11 +208,15 @@ class KafkaBroker:
         data.mkdir(exist_ok=True)
         self._zookeeper = self._launch(
             "org.apache.zookeeper.server.ZooKeeperServerMain",
-            [str(port), str(data)],
+            [str(port), str(data), ZOOKEEPER_TICK_MS],
             self.work_dir / "zookeeper.log",
             "binding to port",
         )
-        return {"broker.id": "1", "zookeeper.connect": f"127.0.0.1:{port}"}
+        return {
+            "broker.id": "1",
+            "zookeeper.connect": f"127.0.0.1:{port}",
+            "zookeeper.session.timeout.ms": ZOOKEEPER_SESSION_MS,
+        }
 
     def _stop_zookeeper(self) -> None:
         if self._zookeeper is not None:
@@ -209,6 +229,7 @@ class KafkaBroker:
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
             "-Dorg.slf4j.simpleLogger.showThreadName=false",
+            "-Dzookeeper.admin.enableServer=false",
         ]
         command = ["java", *self._jvm_options, *logging, "-cp", class_path(self.version), main_class, *args]
         return JavaServer(command, log_file, ready)

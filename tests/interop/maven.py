@@ -39,13 +39,29 @@ def class_path(version: str) -> str:
     if not (home / "jars").exists():
         _copy_jars(version, home)
     classes = home / "classes"
-    source = JAVA_SOURCES / "KafkaOps.java"
-    compiled = classes / "KafkaOps.class"
-    if not compiled.exists() or compiled.stat().st_mtime < source.stat().st_mtime:
+    for source in _sources(version):
+        compiled = classes / f"{source.stem}.class"
+        if compiled.exists() and compiled.stat().st_mtime > source.stat().st_mtime:
+            continue
         subprocess.run(
-            ["javac", "-nowarn", "-cp", f"{home}/jars/*", "-d", str(classes), str(source)], check=True
+            [
+                "javac",
+                "-XDsuppressNotes",
+                "-Xlint:-removal",
+                "-cp",
+                f"{home}/jars/*",
+                "-d",
+                str(classes),
+                str(source),
+            ],
+            check=True,
         )
     return f"{classes}:{home}/jars/*"
+
+
+def _sources(version: str) -> list[Path]:
+    names = ["KafkaOps"] if version.startswith("2.") else ["KafkaOps", "HexDecoder"]
+    return [JAVA_SOURCES / f"{name}.java" for name in names]
 
 
 def _copy_jars(version: str, home: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
+from ottla.errors import BrokerError, CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, retention
 from ottla.storage.fs import File, FileSystem, raise_open_file_limit
@@ -72,7 +72,7 @@ class LogManager:
         for path in self._config.log_dirs:
             try:
                 self._opened.append(self._open_dir(path))
-            except (OSError, CorruptCheckpointError) as error:
+            except OSError as error:
                 self.failed_dirs[path] = error
         self._load_all(on_progress)
         if not self.online_dirs:
@@ -91,14 +91,15 @@ class LogManager:
         self._identify(path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         log_dir = LogDir(fs, path)
-        return Opened(
-            log_dir,
-            lock,
-            clean,
-            checkpoint.read_offsets(fs, f"{path}/{layout.RECOVERY_POINTS}"),
-            checkpoint.read_offsets(fs, f"{path}/{layout.LOG_START_OFFSETS}"),
-            checkpoint.read_offsets(fs, f"{path}/{layout.HIGH_WATERMARKS}"),
-        )
+        names = (layout.RECOVERY_POINTS, layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS)
+        return Opened(log_dir, lock, clean, *(self._read_offsets(f"{path}/{name}") for name in names))
+
+    def _read_offsets(self, path: str) -> dict[TopicPartition, int]:
+        """Nothing, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
+        try:
+            return checkpoint.read_offsets(self._fs, path)
+        except CorruptCheckpointError:
+            return {}
 
     def _identify(self, path: str) -> None:
         """Every directory names its cluster, its node and itself."""
@@ -131,12 +132,12 @@ class LogManager:
         for (opened, name), log, error in results:
             if log is not None:
                 self._logs[log.partition] = log
-            elif isinstance(error, StorageError):
+            elif isinstance(error, BrokerError):
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
 
-    def _fail_dir(self, log_dir: LogDir, error: StorageError) -> None:
+    def _fail_dir(self, log_dir: LogDir, error: BrokerError) -> None:
         if not log_dir.offline:
             cause = error.__cause__
             log_dir.fail(cause if isinstance(cause, OSError) else OSError(str(error)), "loading")
@@ -250,7 +251,7 @@ class LogManager:
         log = self._logs.pop(partition)
         log.abandon()
         unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
-        path = f"{log.dir.path}/{partition}.{unique}{layout.DELETE_DIR}"
+        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, layout.DELETE_DIR)}"
         try:
             self._fs.rename(log.path, path)
             self._fs.sync_dir(log.dir.path)

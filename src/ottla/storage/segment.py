@@ -251,11 +251,16 @@ class Segment:
 
     # -- reading
 
-    def locate(self, offset: int, from_position: int = 0) -> Located | None:
+    def locate(self, offset: int) -> Located | None:
         """The first batch whose last offset is at or above `offset`; None when there is none."""
-        position = max(self.offset_index.lookup(offset)[1], from_position)
+        indexed_offset, position = self.offset_index.lookup(offset)
         while position < self.size:
             chunk = self.file.pread(_LOOKUP_BYTES, position)
+            if position and indexed_offset >= 0:
+                if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
+                    position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
+                    continue
+                indexed_offset = -1
             chunk_end = min(len(chunk), self.size - position)
             status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
             if status == kernel.OK:

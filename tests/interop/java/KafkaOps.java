@@ -116,6 +116,9 @@ public final class KafkaOps {
                     consumer.commitSync(committed(c));
                 }
                 return out;
+            case "join_group":
+                joinGroup(c);
+                return out;
             case "consume":
                 return consume(c, out);
             case "times":
@@ -197,6 +200,23 @@ public final class KafkaOps {
         config.put("auto.offset.reset", "none");
         config.putAll(more);
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** Joins a group as a member, reads something, commits and leaves. */
+    private void joinGroup(JsonNode c) {
+        Map<String, String> config = strings(c.get("consumer"));
+        config.put("auto.offset.reset", "earliest");
+        config.put("group.id", c.get("group").asText());
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(config)) {
+            consumer.subscribe(List.of(c.get("topic").asText()));
+            long limit = System.nanoTime() + CONSUME_LIMIT_NANOS;
+            while (consumer.poll(POLL).isEmpty()) {
+                if (System.nanoTime() > limit) {
+                    throw new IllegalStateException("nothing came from " + c.get("topic").asText());
+                }
+            }
+            consumer.commitSync();
+        }
     }
 
     private ObjectNode consume(JsonNode c, ObjectNode out) {
