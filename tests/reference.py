@@ -10,6 +10,10 @@ from typing import Any
 import crc32c
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+FIELDS = (
+    "base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta",
+    "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "count",
+)  # fmt: skip
 Pairs = Sequence[tuple[bytes, bytes | None]]
 
 
@@ -45,23 +49,11 @@ def sized(body: bytes) -> bytes:
     return varint(len(body)) + body
 
 
-def batch(records: bytes, count: int = 1, **changes: Any) -> bytearray:
+def batch(records: bytes, count: int = 1, /, **changes: Any) -> bytearray:
     """A batch around `records` whose header says what `changes` say, with a right CRC."""
-    fields = {
-        "base_offset": 0,
-        "length": 49 + len(records),
-        "leader_epoch": 0,
-        "magic": 2,
-        "crc": 0,
-        "attributes": 0,
-        "last_offset_delta": max(0, count - 1),
-        "base_timestamp": 1000,
-        "max_timestamp": 1000,
-        "producer_id": -1,
-        "producer_epoch": -1,
-        "base_sequence": -1,
-        "count": count,
-    }
+    delta = max(0, count - 1)
+    numbers = (0, 49 + len(records), 0, 2, 0, 0, delta, 1000, 1000, -1, -1, -1, count)
+    fields = dict(zip(FIELDS, numbers, strict=True))
     assert changes.keys() <= fields.keys()
     data = bytearray(HEADER.pack(*(fields | changes).values()) + records)
     if "crc" not in changes:
@@ -92,13 +84,9 @@ def legacy_message(
 
 def headers_in(data: bytes) -> list[dict[str, int]]:
     """Every v2 batch header in `data`, which must be whole batches."""
-    names = (
-        "base_offset length leader_epoch magic crc attributes last_offset_delta base_timestamp max_timestamp"
-        " producer_id producer_epoch base_sequence count"
-    ).split()
     found, position = [], 0
     while position < len(data):
-        values = dict(zip(names, HEADER.unpack_from(data, position), strict=True))
+        values = dict(zip(FIELDS, HEADER.unpack_from(data, position), strict=True))
         found.append(values | {"position": position, "size": values["length"] + 12})
         position += values["length"] + 12
     return found

@@ -1,7 +1,7 @@
 """`make fuzz`: every target on many damaged inputs, with the kernel built for the address sanitizer.
 
-A target is a module `<name>_target.py` with `check(seed, number)`, which makes the input of that number and raises
-if something is wrong. It runs in a child process, because what the sanitizer finds ends the process.
+A target is a module `<name>_target.py` with `check(seed, number)`, which makes the input of that number and
+raises if something is wrong. It runs in a child process, because what the sanitizer finds ends the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests import kernels
 TARGETS = ("kernel",)
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "asan"
-# -fno-wrapv: Python is built with -fwrapv, which hides an overflow that the interpreted kernel would not have.
+# Python is built with -fwrapv, which would hide an overflow that the interpreted kernel does not have.
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-wrapv -fno-omit-frame-pointer -g"
 
 

@@ -74,7 +74,7 @@ def _a_record(random: Random, index: int) -> NewRecord:
 
 
 def damage(random: Random, log: bytearray) -> bytearray:
-    """Change a few places of `log`, then often make CRC or lengths fit again, so that checks behind them run."""
+    """Change a few places of `log`, then often mend length and CRC, so that the checks behind them run."""
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         _one_change(random, log)
     if random.random() < 0.3 and len(log) >= 12:

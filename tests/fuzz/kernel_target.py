@@ -14,7 +14,7 @@ DOCUMENTED = ("does not lie within", "do not fit into", "no index has", "are too
 
 
 def exact_buffer(data: bytes | bytearray) -> ctypes.Array[ctypes.c_ubyte]:
-    """A copy in an allocation of its own without a spare byte: bytes and bytearray have one behind the data."""
+    """A copy in memory of exactly its size: bytes and bytearray have a spare byte behind the data."""
     return (ctypes.c_ubyte * len(data)).from_buffer_copy(data)
 
 

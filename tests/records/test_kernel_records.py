@@ -1,4 +1,4 @@
-"""One record at a time: which bytes are a record, and which lies about lengths, counts and numbers are seen."""
+"""One record at a time: which bytes are a record, and which lies about lengths and numbers are seen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from array import array
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from ottla.records import kernel
 from tests.reference import field, record, sized, varint
 from tests.strategies import record_lists
+
+from ottla.records import kernel
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
