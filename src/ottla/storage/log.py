@@ -75,6 +75,7 @@ class Log:
         self.high_watermark = start_offset
         self._runtime = runtime
         self._active = segments.active
+        self._active.roll_jitter_ms = self._jitter_ms()
         self._handles = handles or HandlePool()
         for segment in segments:
             segment.use_pool(self._handles)
@@ -146,11 +147,11 @@ class Log:
         )
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
-        if leader_epoch != self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, checked.first_offset)
         segment = self._segment_for(
             checked.size, checked.max_timestamp, checked.first_offset, checked.last_offset, now_ms
         )
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, checked.first_offset)
         segment.append(checked.data, checked.size, checked.last_offset, checked.max_timestamp)
         self.end_offset = checked.last_offset + 1
         if checked.producer_id >= 0:
@@ -211,11 +212,11 @@ class Log:
             )
         now_ms = self._runtime.now_ms()
         try:
-            for epoch, offset in checked.epochs:
-                self.epochs.assign(epoch, offset)
             segment = self._segment_for(
                 checked.size, checked.max_timestamp, first_offset, checked.last_offset, now_ms
             )
+            for epoch, offset in checked.epochs:
+                self.epochs.assign(epoch, offset)
             segment.append_rows(records, checked.rows, checked.count)
             self.end_offset = checked.last_offset + 1
             producer_replay.apply_rows(self.producers, segment, checked.rows, checked.count)
