@@ -14,7 +14,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import RecordBatchTooLargeError, StorageError, UnexpectedAppendOffsetError
+from ottla.errors import (
+    OffsetOutOfRangeError,
+    RecordBatchTooLargeError,
+    StorageError,
+    UnexpectedAppendOffsetError,
+)
 from ottla.records import batch, control
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
@@ -391,13 +396,16 @@ class Log:
     def raise_start_offset(self, offset: int) -> bool:
         """Records below `offset` are gone for readers from now on; their segments go with the next retention."""
         if offset > self.high_watermark:
-            raise StorageError(
+            raise OffsetOutOfRangeError(
                 f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}"
             )
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
-        self.epochs.truncate_from_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"moving the log start of {self.partition}") from error
         return True
 
     # -- removing segments
