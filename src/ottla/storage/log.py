@@ -134,7 +134,7 @@ class Log:
         now_ms = self._runtime.now_ms()
         checked = validation.validate(records, self.end_offset, leader_epoch, self.config, now_ms, origin)
         if checked.producer_id >= 0:
-            duplicate = self._check_producer(checked, origin)
+            duplicate = self._check_producer(checked)
             if duplicate is not None:
                 return self._duplicate(duplicate)
         try:
@@ -163,7 +163,7 @@ class Log:
             self._apply_to_producers(checked, segment)
         self.producers.end_offset = self.end_offset
 
-    def _check_producer(self, checked: Validated, origin: Origin) -> BatchSummary | None:
+    def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
             if marker is not None:
@@ -174,7 +174,7 @@ class Log:
         producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
         count = checked.last_offset - checked.first_offset + 1
         duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
-        if duplicate is None and origin is Origin.CLIENT:
+        if duplicate is None:
             transactional = bool(checked.attributes & batch.TRANSACTIONAL)
             self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
         return duplicate
