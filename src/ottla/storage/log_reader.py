@@ -6,12 +6,14 @@ A read gives a slice of a segment's file, not bytes: whoever sends it decides ho
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
 from ottla.errors import OffsetOutOfRangeError
-from ottla.records import kernel
-from ottla.records.record import read_records
+from ottla.records import batch, kernel, legacy
+from ottla.records.legacy import LegacyRecord
+from ottla.records.record import Record, read_records
 from ottla.storage.log import Log
 from ottla.storage.scan import Scan
 from ottla.storage.segment import LogSlice, Segment
@@ -112,7 +114,7 @@ def find_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
     """The first record at or after `timestamp`, or None."""
     for segment in log.segments:
         if segment.max_timestamp >= timestamp:
-            found = _find_in_segment(segment, timestamp, log.start_offset)
+            found = _find_in_segment(log, segment, timestamp)
             if found is not None:
                 return found
     return None
@@ -124,25 +126,23 @@ def max_timestamp(log: Log) -> TimestampOffset | None:
     return None if largest < 0 else find_timestamp(log, largest)
 
 
-def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _find_in_segment(log: Log, segment: Segment, timestamp: int) -> TimestampOffset | None:
     # The entry at or below says that nothing before its offset is later than its own timestamp.
-    from_offset = max(segment.time_index.lookup(timestamp - 1)[1], start_offset)
+    from_offset = max(segment.time_index.lookup(timestamp - 1)[1], log.start_offset)
     position = segment.offset_index.lookup(from_offset)[1]
     for window in Scan(segment.file, segment.size, start=position, flags=0):
         for at in range(0, window.count * kernel.ROW, kernel.ROW):
             row = window.rows[at : at + kernel.ROW]
-            if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= start_offset:
-                found = _find_in_batch(segment, row, timestamp, start_offset)
-                if found is not None:
-                    return found
+            if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= log.start_offset:
+                for record in _records(log, segment, row):
+                    if record.timestamp >= timestamp and record.offset >= log.start_offset:
+                        return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
     return None
 
 
-def _find_in_batch(
-    segment: Segment, row: array[int], timestamp: int, start_offset: int
-) -> TimestampOffset | None:
+def _records(log: Log, segment: Segment, row: array[int]) -> Iterator[Record] | Iterator[LegacyRecord]:
+    """The records of a scanned batch, of whatever format."""
     data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
-    for record in read_records(data):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
-    return None
+    if row[kernel.MAGIC] == batch.MAGIC_V2:
+        return read_records(data)
+    return legacy.read_message_set(data, 0, len(data), max_output_bytes=log.config.decompression_max_bytes)
