@@ -317,7 +317,7 @@ class Log:
     # -- cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every record from `offset` on; False if there is none. Whoever keeps recovery points must then checkpoint."""
+        """Drop every record from `offset` on; False if there is none. Recovery points must be written down after it."""
         self.dir.check_online()
         if offset < 0:
             raise StorageError(f"{self.partition}: cannot truncate to {offset}")

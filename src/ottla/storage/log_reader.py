@@ -11,8 +11,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from ottla.errors import OffsetOutOfRangeError
-from ottla.records import batch, kernel, legacy
-from ottla.records.legacy import LegacyRecord
+from ottla.records import kernel
+from ottla.records.batch import MAGIC_V2
+from ottla.records.legacy import LegacyRecord, read_message_set
 from ottla.records.record import Record, read_records
 from ottla.storage.log import Log
 from ottla.storage.scan import Scan
@@ -114,7 +115,7 @@ def find_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
     """The first record at or after `timestamp`, or None."""
     for segment in log.segments:
         if segment.max_timestamp >= timestamp:
-            found = _find_in_segment(log, segment, timestamp)
+            found = _find_in_segment(segment, timestamp, log)
             if found is not None:
                 return found
     return None
@@ -126,7 +127,7 @@ def max_timestamp(log: Log) -> TimestampOffset | None:
     return None if largest < 0 else find_timestamp(log, largest)
 
 
-def _find_in_segment(log: Log, segment: Segment, timestamp: int) -> TimestampOffset | None:
+def _find_in_segment(segment: Segment, timestamp: int, log: Log) -> TimestampOffset | None:
     # The entry at or below says that nothing before its offset is later than its own timestamp.
     from_offset = max(segment.time_index.lookup(timestamp - 1)[1], log.start_offset)
     position = segment.offset_index.lookup(from_offset)[1]
@@ -134,15 +135,21 @@ def _find_in_segment(log: Log, segment: Segment, timestamp: int) -> TimestampOff
         for at in range(0, window.count * kernel.ROW, kernel.ROW):
             row = window.rows[at : at + kernel.ROW]
             if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= log.start_offset:
-                for record in _records(log, segment, row):
-                    if record.timestamp >= timestamp and record.offset >= log.start_offset:
-                        return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
+                found = _find_in_batch(segment, row, timestamp, log)
+                if found is not None:
+                    return found
     return None
 
 
-def _records(log: Log, segment: Segment, row: array[int]) -> Iterator[Record] | Iterator[LegacyRecord]:
-    """The records of a scanned batch, of whatever format."""
+def _find_in_batch(segment: Segment, row: array[int], timestamp: int, log: Log) -> TimestampOffset | None:
     data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
-    if row[kernel.MAGIC] == batch.MAGIC_V2:
+    for record in _records(data, row[kernel.MAGIC], log.config.decompression_max_bytes):
+        if record.timestamp >= timestamp and record.offset >= log.start_offset:
+            return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
+    return None
+
+
+def _records(data: bytes, magic: int, max_output_bytes: int) -> Iterator[Record | LegacyRecord]:
+    if magic == MAGIC_V2:
         return read_records(data)
-    return legacy.read_message_set(data, 0, len(data), max_output_bytes=log.config.decompression_max_bytes)
+    return read_message_set(data, 0, len(data), max_output_bytes=max_output_bytes)

@@ -192,7 +192,7 @@ def recover_segment(
     epochs: LeaderEpochs,
     flags: int = kernel.CHECK_CRC,
 ) -> bool:
-    """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
+    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
     scan = Scan(segment.file, size, flags=flags)
@@ -249,7 +249,7 @@ def segment_end_offset(segment: Segment) -> int:
     end = segment.base_offset
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or end <= segment.offset_index.last_offset and start:
+    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
         raise CorruptIndexError(
             f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
             f"of {segment.size} bytes with offset {end - 1}"
