@@ -64,12 +64,13 @@ def describe(data: bytes, row: array[int]) -> Iterator[dict[str, Any]]:
         kind = TIMESTAMP_TYPES[bool(row[kernel.ATTRIBUTES] & batch.LOG_APPEND_TIME)]
         epoch = None if row[kernel.LEADER_EPOCH] < 0 else row[kernel.LEADER_EPOCH]
         for record in read_records(data, start):
-            headers = [[name.decode(), _text(value)] for name, value in record.headers]
-            yield _dict(record.offset, record.timestamp, kind, record.key, record.value, epoch, headers)
+            yield as_dict(
+                record.offset, record.timestamp, kind, record.key, record.value, epoch, record.headers
+            )
         return
     for old in legacy.read_message_set(data, start, start + size, max_output_bytes=MAX_OUTPUT_BYTES):
         kind = TIMESTAMP_TYPES[old.timestamp_type] if row[kernel.MAGIC] else "NoTimestampType"
-        yield _dict(old.offset, old.timestamp, kind, old.key, old.value, None, [])
+        yield as_dict(old.offset, old.timestamp, kind, old.key, old.value, None, [])
 
 
 def _whole_batches(data: bytes) -> list[array[int]]:
@@ -99,15 +100,16 @@ def _aborted_batches(data: bytes, rows: list[array[int]], aborted: list[Any]) ->
     return dropped
 
 
-def _dict(
+def as_dict(
     offset: int,
     timestamp: int,
     timestamp_type: str,
     key: bytes | None,
     value: bytes | None,
     leader_epoch: int | None,
-    headers: list[list[str | None]],
+    headers: list[tuple[bytes, bytes | None]],
 ) -> dict[str, Any]:
+    """A record in the shape that KafkaOps gives it."""
     return {
         "offset": offset,
         "timestamp": timestamp,
@@ -115,7 +117,7 @@ def _dict(
         "key": _text(key),
         "value": _text(value),
         "leader_epoch": leader_epoch,
-        "headers": headers,
+        "headers": [[name.decode(), _text(data)] for name, data in headers],
     }
 
 

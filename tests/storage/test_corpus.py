@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.consuming import TIMESTAMP_TYPES, consume, describe, open_logs
+from tests.consuming import consume, describe, open_logs
 from tests.corpus import NAMES, expected, unpack
+from tests.dumping import printed, scanned
 
 from ottla.records import batch, kernel
-from ottla.records.codec import Codec
 from ottla.records.record import read_batches, read_records
 from ottla.storage import log_reader
-from ottla.storage.fs import RealFileSystem
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
-from ottla.storage.scan import Scan
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 
 YEAR_MS = 365 * 86_400_000
@@ -164,51 +161,3 @@ def test_the_files_can_be_read_without_a_log(data_dir: Path, kafka: dict[str, di
             for row in found["batches"]
             if row["file"] in v2_files
         ]
-
-
-def scanned(path: Path) -> list[array[int]]:
-    file = RealFileSystem().open(str(path))
-    scan = Scan(file, file.size(), flags=kernel.CHECK_CRC | kernel.CHECK_RECORDS)
-    rows = [
-        window.rows[at : at + kernel.ROW]
-        for window in scan
-        for at in range(0, window.count * kernel.ROW, kernel.ROW)
-    ]
-    assert (scan.position, scan.status) == (file.size(), kernel.OK)
-    file.close()
-    return rows
-
-
-def printed(row: array[int]) -> dict[str, Any]:
-    """A scanned batch in the words of DumpLogSegments."""
-    attributes = row[kernel.ATTRIBUTES]
-    kind = (
-        TIMESTAMP_TYPES[bool(attributes & batch.LOG_APPEND_TIME)] if row[kernel.MAGIC] else "NoTimestampType"
-    )
-    common = {
-        "position": row[kernel.POSITION],
-        kind: row[kernel.MAX_TIMESTAMP],
-        "size": row[kernel.SIZE],
-        "magic": row[kernel.MAGIC],
-        "compresscodec": Codec(attributes & batch.CODEC_MASK).name.lower(),
-        "crc": row[kernel.CRC],
-        "isvalid": True,
-    }
-    if row[kernel.MAGIC] < batch.MAGIC_V2:
-        return {"offset": row[kernel.LAST_OFFSET], **common}
-    sequence = row[kernel.BASE_SEQUENCE]
-    horizon = f"OptionalLong[{row[kernel.BASE_TIMESTAMP]}]"
-    return {
-        "baseOffset": row[kernel.BASE_OFFSET],
-        "lastOffset": row[kernel.LAST_OFFSET],
-        "count": row[kernel.COUNT],
-        "baseSequence": sequence,
-        "lastSequence": sequence if sequence < 0 else sequence + row[kernel.LAST_DELTA],
-        "producerId": row[kernel.PRODUCER_ID],
-        "producerEpoch": row[kernel.PRODUCER_EPOCH],
-        "partitionLeaderEpoch": row[kernel.LEADER_EPOCH],
-        "isTransactional": bool(attributes & batch.TRANSACTIONAL),
-        "isControl": bool(attributes & batch.CONTROL),
-        "deleteHorizonMs": horizon if attributes & batch.DELETE_HORIZON else "OptionalLong.empty",
-        **common,
-    }
