@@ -1,0 +1,805 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The loops of the log cleaner over records: which offset is the last for each key, and which records stay.
+
+compact_kernel.pyi has the contracts, kernel.py the rules that keep both ways of running the same. Keys are known by
+a keyed 128-bit hash (SipHash-2-4): two keys with the same hash count as one, and nobody can find such a pair without
+the random key.
+"""
+
+from __future__ import annotations
+
+import cython
+from crc32c import crc32c
+
+FILTER, FILTER_OR_EMPTY, EMPTY, DROP, MARK, COPY = range(6)
+DONE, PACKED, FULL, NO_ROOM, BAD = range(5)
+
+_FILTER_OR_EMPTY = cython.declare(cython.int, 1)
+_EMPTY = cython.declare(cython.int, 2)
+_DROP = cython.declare(cython.int, 3)
+_MARK = cython.declare(cython.int, 4)
+_COPY = cython.declare(cython.int, 5)
+
+_DONE = cython.declare(cython.int, 0)
+_PACKED = cython.declare(cython.int, 1)
+_FULL = cython.declare(cython.int, 2)
+_NO_ROOM = cython.declare(cython.int, 3)
+_BAD = cython.declare(cython.int, 4)
+_TOO_FAR = cython.declare(cython.int, 5)  # a timestamp cannot be told relative to the delete horizon
+
+# A row of scan() and its columns, as kernel.py has them.
+_ROW = cython.declare(cython.Py_ssize_t, 16)
+_POSITION = cython.declare(cython.Py_ssize_t, 0)
+_SIZE = cython.declare(cython.Py_ssize_t, 1)
+_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
+_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
+_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
+_MAGIC = cython.declare(cython.Py_ssize_t, 6)
+_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
+_COUNT = cython.declare(cython.Py_ssize_t, 11)
+_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, 12)
+
+_CODEC = cython.declare(cython.longlong, 0x07)
+_LOG_APPEND_TIME = cython.declare(cython.longlong, 0x08)
+_TRANSACTIONAL_OR_CONTROL = cython.declare(cython.longlong, 0x30)
+_DELETE_HORIZON = cython.declare(cython.longlong, 0x40)
+_KEPT_WHEN_EMPTY = cython.declare(cython.longlong, 0x38)
+
+_HEADER = cython.declare(cython.Py_ssize_t, 61)
+# A new time delta takes up to 9 bytes more than the old one, and its record's length one more.
+_GROWTH = cython.declare(cython.Py_ssize_t, 10)
+
+_UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+_INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
+
+# SipHash's four constants.
+_SIP0 = cython.declare(cython.ulonglong, 0x736F6D6570736575)
+_SIP1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
+_SIP2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
+_SIP3 = cython.declare(cython.ulonglong, 0x7465646279746573)
+
+_SLOT_WORDS = 3
+_FIRST_SLOTS = 1 << 16
+_GROWTH_FACTOR = 4
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrap(value: cython.ulonglong) -> cython.ulonglong:
+    """64 bits of a sum or a shift; C keeps no more by itself."""
+    if cython.compiled:
+        return value
+    else:
+        return value & 0xFFFFFFFFFFFFFFFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _rotate(value: cython.ulonglong, bits: cython.int) -> cython.ulonglong:
+    return _wrap(value << bits) | (value >> (64 - bits))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.ulonglong, cython.ulonglong, cython.ulonglong))
+def _sip_round(v0: cython.ulonglong, v1: cython.ulonglong, v2: cython.ulonglong, v3: cython.ulonglong):
+    v0 = _wrap(v0 + v1)
+    v1 = _rotate(v1, 13) ^ v0
+    v0 = _rotate(v0, 32)
+    v2 = _wrap(v2 + v3)
+    v3 = _rotate(v3, 16) ^ v2
+    v0 = _wrap(v0 + v3)
+    v3 = _rotate(v3, 21) ^ v0
+    v2 = _wrap(v2 + v1)
+    v1 = _rotate(v1, 17) ^ v2
+    v2 = _rotate(v2, 32)
+    return v0, v1, v2, v3
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _word(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.ulonglong:
+    """Eight bytes, the lowest first."""
+    b0: cython.ulonglong = view[at]
+    b1: cython.ulonglong = view[at + 1]
+    b2: cython.ulonglong = view[at + 2]
+    b3: cython.ulonglong = view[at + 3]
+    b4: cython.ulonglong = view[at + 4]
+    b5: cython.ulonglong = view[at + 5]
+    b6: cython.ulonglong = view[at + 6]
+    b7: cython.ulonglong = view[at + 7]
+    return b0 | b1 << 8 | b2 << 16 | b3 << 24 | b4 << 32 | b5 << 40 | b6 << 48 | b7 << 56
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.ulonglong, cython.ulonglong))
+def _siphash(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    key0: cython.ulonglong,
+    key1: cython.ulonglong,
+):
+    """SipHash-2-4 with 128 bits of output, of the `size` bytes at `at`."""
+    v0: cython.ulonglong = key0 ^ _SIP0
+    v1: cython.ulonglong = key1 ^ _SIP1 ^ 0xEE
+    v2: cython.ulonglong = key0 ^ _SIP2
+    v3: cython.ulonglong = key1 ^ _SIP3
+    word: cython.ulonglong
+    byte: cython.ulonglong
+    low: cython.ulonglong
+    left: cython.Py_ssize_t = size
+    shift: cython.int = 0
+    while left >= 8:
+        word = _word(view, at)
+        v3 ^= word
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0 ^= word
+        at += 8
+        left -= 8
+    word = size & 0xFF
+    word <<= 56
+    while left > 0:
+        byte = view[at]
+        word |= byte << shift
+        shift += 8
+        at += 1
+        left -= 1
+    v3 ^= word
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0 ^= word
+    v2 ^= 0xEE
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    low = v0 ^ v1 ^ v2 ^ v3
+    v1 ^= 0xDD
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+    return low, v0 ^ v1 ^ v2 ^ v3
+
+
+def siphash(data, key0: cython.ulonglong, key1: cython.ulonglong):
+    view: cython.const[cython.uchar][::1] = data
+    return _siphash(view, 0, len(data), key0, key1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varint(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bytes_max: cython.int
+):
+    """A zigzag number of at most `bytes_max` bytes: (value, position after it), or position -1 if it is cut or too long."""
+    bits: cython.ulonglong = 0
+    byte: cython.ulonglong
+    half: cython.longlong
+    sign: cython.longlong
+    shift: cython.int = 0
+    while at < end and shift < 7 * bytes_max:
+        byte = view[at]
+        at += 1
+        if shift == 63 and byte > 1:
+            break
+        bits |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if bytes_max == 5 and bits > _UINT32_MAX:
+                break
+            half = bits >> 1
+            sign = bits & 1
+            return half ^ -sign, at
+        shift += 7
+    return 0, -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(
+    (
+        cython.Py_ssize_t,  # position after the record, -1 if it is malformed
+        cython.Py_ssize_t,  # position of its attributes byte
+        cython.Py_ssize_t,  # position after its time delta
+        cython.longlong,  # time delta
+        cython.longlong,  # offset delta
+        cython.Py_ssize_t,  # key position
+        cython.longlong,  # key size, -1 for null
+        cython.longlong,  # value size, -1 for null
+    )
+)
+def _record(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """Read the record at `at` as far as its value's size; what follows stays within the record by its length."""
+    size: cython.longlong
+    time_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    value_size: cython.longlong
+    size, at = _varint(view, at, end, 5)
+    if at < 0 or size < 1 or size > end - at:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    body: cython.Py_ssize_t = at
+    stop: cython.Py_ssize_t = at + size
+    time_delta, at = _varint(view, at + 1, stop, 10)
+    if at < 0:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    timed: cython.Py_ssize_t = at
+    offset_delta, at = _varint(view, at, stop, 5)
+    if at < 0:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    key_size, at = _varint(view, at, stop, 5)
+    if at < 0 or key_size < -1 or key_size > stop - at:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    key_at: cython.Py_ssize_t = at
+    if key_size > 0:
+        at += key_size
+    value_size, at = _varint(view, at, stop, 5)
+    if at < 0 or value_size < -1 or value_size > stop - at:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    return stop, body, timed, time_delta, offset_delta, key_at, key_size, value_size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
+    return base > _INT64_MAX - delta if delta > 0 else base < _INT64_MIN - delta
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(
+    view: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Copy [start, end) to `to`; the position after it there."""
+    if cython.compiled:
+        index: cython.Py_ssize_t
+        for index in range(end - start):
+            out[to + index] = view[start + index]
+    else:
+        out[to : to + end - start] = view[start:end]
+    return to + end - start
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put(
+    out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong, size: cython.int
+) -> cython.Py_ssize_t:
+    """A big-endian number of `size` bytes; the position after it."""
+    index: cython.Py_ssize_t = at + size
+    while index > at:
+        index -= 1
+        out[index] = value & 0xFF
+        value >>= 8
+    return at + size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_varint(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    bits: cython.ulonglong = _zigzag(value)
+    while bits >= 0x80:
+        out[at] = bits & 0x7F | 0x80
+        bits >>= 7
+        at += 1
+    out[at] = bits & 0x7F
+    return at + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _zigzag(value: cython.longlong) -> cython.ulonglong:
+    bits: cython.ulonglong = _wrap(value)
+    return _wrap(bits << 1) ^ _wrap(value >> 63)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
+    bits: cython.ulonglong = _zigzag(value)
+    size: cython.Py_ssize_t = 1
+    while bits >= 0x80:
+        bits >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _find(
+    table: cython.ulonglong[::1], slots: cython.ulonglong, hash0: cython.ulonglong, hash1: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """The first word of the slot that has this hash, or of the free one where it belongs."""
+    slot: cython.ulonglong = ((hash0 >> 32) * slots) >> 32
+    at: cython.Py_ssize_t
+    while True:
+        at = slot * 3
+        if table[at + 2] == 0 or (table[at] == hash0 and table[at + 1] == hash1):
+            return at
+        slot += 1
+        if slot == slots:
+            slot = 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _rehash(
+    old: cython.ulonglong[::1], old_slots: cython.ulonglong, new: cython.ulonglong[::1], slots: cython.ulonglong
+) -> cython.int:
+    at: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = old_slots * 3
+    to: cython.Py_ssize_t
+    while at < end:
+        if old[at + 2] != 0:
+            to = _find(new, slots, old[at], old[at + 1])
+            new[to] = old[at]
+            new[to + 1] = old[at + 1]
+            new[to + 2] = old[at + 2]
+        at += 3
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.int, cython.longlong))
+def _map_records(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    first_offset: cython.longlong,
+    table: cython.ulonglong[::1],
+    slots: cython.ulonglong,
+    entries: cython.longlong,
+    limit: cython.longlong,
+    key0: cython.ulonglong,
+    key1: cython.ulonglong,
+):
+    """Enter the keys of one batch: (DONE, FULL or BAD, number of entries)."""
+    body: cython.Py_ssize_t
+    timed: cython.Py_ssize_t
+    time_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_at: cython.Py_ssize_t
+    key_size: cython.longlong
+    value_size: cython.longlong
+    hash0: cython.ulonglong
+    hash1: cython.ulonglong
+    slot: cython.Py_ssize_t
+    while count > 0:
+        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
+        if at < 0 or _overflows(base_offset, offset_delta):
+            return _BAD, entries
+        if key_size >= 0 and base_offset + offset_delta >= first_offset:
+            hash0, hash1 = _siphash(view, key_at, key_size, key0, key1)
+            slot = _find(table, slots, hash0, hash1)
+            if table[slot + 2] == 0:
+                if entries >= limit:
+                    return _FULL, entries
+                entries += 1
+                table[slot] = hash0
+                table[slot + 1] = hash1
+            table[slot + 2] = base_offset + offset_delta + 1
+        count -= 1
+    return (_DONE if at == end else _BAD), entries
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(
+    (
+        cython.int,  # DONE, BAD or TOO_FAR
+        cython.Py_ssize_t,  # position in `out` after what was written
+        cython.longlong,  # records kept
+        cython.longlong,  # tombstones among them
+        cython.longlong,  # their largest timestamp
+    )
+)
+def _filter(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.longlong,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    keep_deletes: cython.bint,
+    horizon: cython.longlong,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    latest: cython.longlong,
+    table: cython.ulonglong[::1],
+    slots: cython.ulonglong,
+    key0: cython.ulonglong,
+    key1: cython.ulonglong,
+):
+    """Copy the records that stay. With a `horizon` (not -1) their time deltas are told relative to it."""
+    body: cython.Py_ssize_t
+    timed: cython.Py_ssize_t
+    time_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_at: cython.Py_ssize_t
+    key_size: cython.longlong
+    value_size: cython.longlong
+    hash0: cython.ulonglong
+    hash1: cython.ulonglong
+    timestamp: cython.longlong
+    found: cython.ulonglong
+    start: cython.Py_ssize_t
+    keep: cython.bint
+    kept: cython.longlong = 0
+    tombstones: cython.longlong = 0
+    highest: cython.longlong = _INT64_MIN
+    run: cython.Py_ssize_t = at  # kept records from here on are not copied yet
+    while count > 0:
+        start = at
+        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
+        if at < 0 or _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+            return _BAD, to, 0, 0, 0
+        keep = True
+        if base_offset + offset_delta <= latest:
+            keep = key_size >= 0 and (value_size >= 0 or keep_deletes)
+            if keep:
+                hash0, hash1 = _siphash(view, key_at, key_size, key0, key1)
+                found = table[_find(table, slots, hash0, hash1) + 2]
+                keep = found == 0 or base_offset + offset_delta + 1 >= cython.cast(cython.longlong, found)
+        if not keep:
+            to = _copy(view, run, start, out, to)
+            run = at
+        else:
+            timestamp = base_timestamp + time_delta
+            kept += 1
+            tombstones += value_size < 0
+            if timestamp > highest:
+                highest = timestamp
+            if horizon >= 0:
+                if _overflows(timestamp, -horizon):
+                    return _TOO_FAR, to, 0, 0, 0
+                timestamp -= horizon
+                to = _put_varint(out, to, 1 + _varint_size(timestamp) + at - timed)
+                to = _copy(view, body, body + 1, out, to)
+                to = _put_varint(out, to, timestamp)
+                to = _copy(view, timed, at, out, to)
+                run = at
+        count -= 1
+    if at != end:
+        return _BAD, to, 0, 0, 0
+    return _DONE, _copy(view, run, at, out, to), kept, tombstones, highest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.int, cython.Py_ssize_t, cython.bint))
+def _clean_batch(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    row: cython.longlong[::1],
+    to_row: cython.Py_ssize_t,
+    action: cython.int,
+    now_ms: cython.longlong,
+    horizon: cython.longlong,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    latest: cython.longlong,
+    table: cython.ulonglong[::1],
+    slots: cython.ulonglong,
+    key0: cython.ulonglong,
+    key1: cython.ulonglong,
+):
+    """Write what stays of one plain batch: (status, position in `out` after it, whether its CRC must be made anew)."""
+    end: cython.Py_ssize_t = at + row[to_row + _SIZE]
+    count: cython.longlong = row[to_row + _COUNT]
+    attributes: cython.longlong = row[to_row + _ATTRIBUTES]
+    base_timestamp: cython.longlong = row[to_row + _BASE_TIMESTAMP]
+    marked: cython.bint = (attributes & _DELETE_HORIZON) != 0
+    keep_deletes: cython.bint = not marked or now_ms < base_timestamp
+    status: cython.int = _DONE
+    stop: cython.Py_ssize_t = to
+    kept: cython.longlong = 0
+    tombstones: cython.longlong = 0
+    highest: cython.longlong = -1
+    if action == _COPY:
+        return _DONE, _copy(view, at, end, out, to), False
+    if action == _MARK:
+        latest = -1
+    if action != _EMPTY:
+        status, stop, kept, tombstones, highest = _filter(
+            view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
+            out, to + _HEADER, latest, table, slots, key0, key1,
+        )  # fmt: skip
+        if status != _DONE:
+            return status, to, False
+    if kept == 0:
+        if action != _EMPTY and action != _FILTER_OR_EMPTY:
+            return _DONE, to, False
+        _copy(view, at, at + _HEADER, out, to)
+        _put(out, to + 8, _HEADER - 12, 4)
+        _put(out, to + 21, attributes & _KEPT_WHEN_EMPTY, 2)
+        _put(out, to + 27, -1, 8)
+        _put(out, to + 57, 0, 4)
+        return _DONE, to + _HEADER, True
+    if not marked and (tombstones > 0 or action == _MARK):
+        status, stop, kept, tombstones, highest = _filter(
+            view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, horizon,
+            out, to + _HEADER, latest, table, slots, key0, key1,
+        )  # fmt: skip
+        if status == _DONE:
+            marked = True
+        else:  # it must do without a horizon
+            status, stop, kept, tombstones, highest = _filter(
+                view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
+                out, to + _HEADER, latest, table, slots, key0, key1,
+            )  # fmt: skip
+    _copy(view, at, at + _HEADER, out, to)
+    if marked and not attributes & _DELETE_HORIZON:
+        _put(out, to + 21, attributes | _DELETE_HORIZON, 2)
+        _put(out, to + 27, horizon, 8)
+    elif kept == count:
+        return _DONE, stop, False
+    _put(out, to + 8, stop - to - 12, 4)
+    if not attributes & _LOG_APPEND_TIME:
+        _put(out, to + 35, highest, 8)
+    _put(out, to + 57, kept, 4)
+    return _DONE, stop, True
+
+
+@cython.cclass
+class OffsetMap:
+    """The last offset of each key, by hash."""
+
+    _table: cython.ulonglong[::1]
+    _slots: cython.ulonglong
+    _max_slots: cython.longlong
+    _load_factor: cython.double
+    _entries: cython.longlong
+    _key0: cython.ulonglong
+    _key1: cython.ulonglong
+
+    def __init__(self, max_bytes, load_factor, key0, key1):
+        self._max_slots = min(max(max_bytes // (8 * _SLOT_WORDS), 4), 0xFFFFFFFF)
+        self._load_factor = load_factor
+        self._key0 = key0
+        self._key1 = key1
+        self._entries = 0
+        self._slots = min(self._max_slots, _FIRST_SLOTS)
+        self._table = _new_table(self._slots)
+
+    @property
+    def entries(self):
+        return self._entries
+
+    @property
+    def size_bytes(self):
+        return self._slots * 8 * _SLOT_WORDS
+
+    def get(self, key):
+        view: cython.const[cython.uchar][::1] = key
+        hash0: cython.ulonglong
+        hash1: cython.ulonglong
+        hash0, hash1 = _siphash(view, 0, len(key), self._key0, self._key1)
+        return self._table[_find(self._table, self._slots, hash0, hash1) + 2] - 1
+
+    @cython.cfunc
+    def _grow(self) -> cython.bint:
+        """Make room; False where the largest size is reached."""
+        if self._slots >= self._max_slots:
+            return False
+        slots: cython.ulonglong = min(self._slots * _GROWTH_FACTOR, self._max_slots)
+        table: cython.ulonglong[::1] = _new_table(slots)
+        old: cython.ulonglong[::1] = self._table
+        old_slots: cython.ulonglong = self._slots
+        with cython.nogil:
+            _rehash(old, old_slots, table, slots)
+        self._table = table
+        self._slots = slots
+        return True
+
+    def put_rows(self, data, shift, rows, start: cython.Py_ssize_t, count: cython.Py_ssize_t, actions, first_offset):
+        _check(data, shift, rows, count, actions)
+        view: cython.const[cython.uchar][::1] = data
+        row: cython.longlong[::1] = rows
+        action: cython.const[cython.uchar][::1] = actions
+        first: cython.longlong = first_offset
+        moved: cython.longlong = shift
+        status: cython.int = _FULL
+        # A pass ends before a batch once the map is loaded, and inside one only if it would have no free slot left.
+        soft: cython.longlong
+        hard: cython.longlong
+        table: cython.ulonglong[::1]
+        while status == _FULL:
+            table = self._table
+            soft = int(self._slots * self._load_factor)
+            hard = self._slots - self._slots // 32 - 1
+            with cython.nogil:
+                while start < count:
+                    status = self._put_row(view, moved, row, start, action, first, table, soft, hard)
+                    if status != _DONE:
+                        break
+                    start += 1
+            if start == count:
+                return start, _DONE
+            if status == _FULL and not self._grow():
+                break
+        return start, status
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _put_row(
+        self,
+        view: cython.const[cython.uchar][::1],
+        shift: cython.longlong,
+        row: cython.longlong[::1],
+        number: cython.Py_ssize_t,
+        action: cython.const[cython.uchar][::1],
+        first_offset: cython.longlong,
+        table: cython.ulonglong[::1],
+        soft: cython.longlong,
+        hard: cython.longlong,
+    ) -> cython.int:
+        at: cython.Py_ssize_t = number * _ROW
+        start: cython.Py_ssize_t = row[at + _POSITION] - shift
+        status: cython.int
+        if action[number] == _DROP or row[at + _LAST_OFFSET] < first_offset:
+            return _DONE
+        if row[at + _MAGIC] != 2 or row[at + _ATTRIBUTES] & _CODEC:
+            return _PACKED
+        if self._entries >= soft:
+            return _FULL
+        status, self._entries = _map_records(
+            view, start + _HEADER, start + row[at + _SIZE], row[at + _COUNT], row[at + _BASE_OFFSET], first_offset,
+            table, self._slots, self._entries, hard, self._key0, self._key1,
+        )  # fmt: skip
+        return status
+
+    def filter_rows(
+        self,
+        data,
+        shift,
+        rows,
+        start: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        actions,
+        latest,
+        now_ms,
+        horizon_ms,
+        out,
+        to: cython.Py_ssize_t,
+    ):
+        _check(data, shift, rows, count, actions)
+        view: cython.const[cython.uchar][::1] = data
+        row: cython.longlong[::1] = rows
+        action: cython.const[cython.uchar][::1] = actions
+        written: cython.uchar[::1] = out
+        room: cython.Py_ssize_t = len(out)
+        moved: cython.longlong = shift
+        last: cython.longlong = latest
+        now: cython.longlong = now_ms
+        horizon: cython.longlong = horizon_ms
+        table: cython.ulonglong[::1] = self._table
+        status: cython.int = _DONE
+        at: cython.Py_ssize_t
+        changed: cython.bint
+        remade: cython.longlong[::1] = memoryview(bytearray(8 * count or 8)).cast("q")
+        remade_count: cython.Py_ssize_t = 0
+        before: cython.Py_ssize_t
+        with cython.nogil:
+            while start < count:
+                at = start * _ROW
+                if action[start] != _DROP:
+                    if (row[at + _MAGIC] != 2 or row[at + _ATTRIBUTES] & _CODEC) and (
+                        action[start] != _COPY and action[start] != _EMPTY
+                    ):
+                        status = _PACKED
+                        break
+                    if room - to < row[at + _SIZE] + _GROWTH * row[at + _COUNT]:
+                        status = _NO_ROOM
+                        break
+                    before = to
+                    status, to, changed = _clean_batch(
+                        view, row[at + _POSITION] - moved, row, at, action[start], now, horizon, written, to, last,
+                        table, self._slots, self._key0, self._key1,
+                    )  # fmt: skip
+                    if status != _DONE:
+                        break
+                    if changed:
+                        remade[remade_count] = before
+                        remade_count += 1
+                start += 1
+        source: memoryview = memoryview(out)
+        for at in range(remade_count):
+            before = remade[at]
+            size: cython.Py_ssize_t = int.from_bytes(source[before + 8 : before + 12], "big") + 12
+            _put(written, before + 17, crc32c(source[before + 21 : before + size]), 4)
+        return start, to, status
+
+
+@cython.cfunc
+def _new_table(slots):
+    return memoryview(bytearray(8 * _SLOT_WORDS * slots)).cast("Q")
+
+
+@cython.cfunc
+def _check(data, shift, rows, count, actions):
+    """Every batch that the rows name lies within the data."""
+    if count < 0 or count > len(rows) // 16 or count > len(actions):
+        raise ValueError("rows or actions are too short")
+    row: cython.longlong[::1] = rows
+    low: cython.longlong = shift
+    high: cython.longlong = shift + len(data)
+    at: cython.Py_ssize_t
+    size: cython.longlong
+    for at in range(0, count * 16, 16):
+        size = row[at + _SIZE]
+        if row[at + _POSITION] < low or size < (_HEADER if row[at + _MAGIC] == 2 else 26) or size > high - row[at + _POSITION]:
+            raise ValueError("a row names bytes outside of the data")
+
+
+def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
+    row: cython.longlong[::1] = rows
+    wanted: cython.longlong[::1] = offsets
+    kept: cython.longlong[::1] = keep
+    if count < 0 or count > len(rows) // 16 or count > len(keep):
+        raise ValueError("rows or keep are too short")
+    found: cython.Py_ssize_t = 0
+    index: cython.Py_ssize_t
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    last_offset: cython.longlong
+    for index in range(count):
+        last_offset = row[index * _ROW + _LAST_OFFSET]
+        low, high = 0, len(offsets)
+        while low < high:
+            middle = (low + high) // 2
+            if wanted[middle] < last_offset:
+                low = middle + 1
+            else:
+                high = middle
+        if (row[index * _ROW + _MAGIC] == 2 and row[index * _ROW + _ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL) or (
+            low < len(offsets) and wanted[low] == last_offset
+        ):
+            kept[found] = index
+            found += 1
+    return found
