@@ -36,7 +36,11 @@ class Runtime(Protocol):
         """Run `work` where it may block; call `done(result, error)` later, on the owner's thread."""
 
     def map_blocking(
-        self, work: Callable[[T], R], items: Iterable[T], workers: int, on_done: Callable[[T], None] | None = None
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        workers: int,
+        on_done: Callable[[T], None] | None = None,
     ) -> list[tuple[T, R | None, BaseException | None]]:
         """Run `work` for every item on up to `workers` threads and wait; errors are returned, not raised."""
 
@@ -88,7 +92,11 @@ class SystemRuntime:
             self.poll(0.1)
 
     def map_blocking(
-        self, work: Callable[[T], R], items: Iterable[T], workers: int, on_done: Callable[[T], None] | None = None
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        workers: int,
+        on_done: Callable[[T], None] | None = None,
     ) -> list[tuple[T, R | None, BaseException | None]]:
         results: list[tuple[T, R | None, BaseException | None]] = []
         with ThreadPoolExecutor(max(1, workers), thread_name_prefix="ottla-map") as pool:

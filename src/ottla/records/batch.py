@@ -39,7 +39,7 @@ NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 
-_OFFSETS = Struct(">qii")
+OFFSETS = Struct(">qii")  # base offset, length, leader epoch: what a leader writes into a batch
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _TIMESTAMP = Struct(">q")
@@ -116,7 +116,7 @@ def compute_crc(buf: Buffer, position: int, size: int) -> int:
 def patch_offsets(buf: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Give the batch at `position` its place in the log. The CRC does not cover these fields."""
     length = int.from_bytes(buf[position + 8 : position + OVERHEAD_SIZE], "big")
-    _OFFSETS.pack_into(buf, position, base_offset, length, leader_epoch)
+    OFFSETS.pack_into(buf, position, base_offset, length, leader_epoch)
 
 
 def patch_times(

@@ -44,7 +44,9 @@ def _parse_lines(path: str, text: str, parse: Callable[[list[str]], T]) -> list[
     except (ValueError, IndexError) as error:
         raise CorruptCheckpointError(f"{path}: cannot be read: {error}") from None
     if version != _VERSION or count != len(entries):
-        raise CorruptCheckpointError(f"{path}: version {version}, {count} entries announced, {len(entries)} there")
+        raise CorruptCheckpointError(
+            f"{path}: version {version}, {count} entries announced, {len(entries)} there"
+        )
     return entries
 
 

@@ -99,7 +99,9 @@ class Flusher:
                 paths += [segment.path(suffix) for suffix in layout.SEGMENT_SUFFIXES if suffix != layout.LOG]
         sync_names, self._new_files = self._new_files or everything, False
         if sync_names:
-            paths += [snapshots.path_of(directory, s.base_offset) for s in segments.from_offset(self.recovery_point)]
+            paths += [
+                snapshots.path_of(directory, s.base_offset) for s in segments.from_offset(self.recovery_point)
+            ]
             paths.append(snapshots.path_of(directory, self._log.end_offset))
 
         def work() -> None:

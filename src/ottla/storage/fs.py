@@ -137,6 +137,9 @@ class RealFile:
             os.close(self._fd)
             self._fd = -1
 
+    def __del__(self) -> None:
+        self.close()
+
 
 class RealFileSystem:
     """The operating system's files."""
@@ -195,7 +198,7 @@ class RealFileSystem:
 
 
 def raise_open_file_limit() -> int:
-    """Lift the soft limit on open files to the hard one; an open partition holds up to five descriptors."""
+    """Lift the soft limit on open files to the hard one, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

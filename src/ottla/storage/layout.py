@@ -96,4 +96,6 @@ def parse_marked_dir(name: str) -> tuple[TopicPartition, str] | None:
 
 
 def is_topic_name(name: str) -> bool:
-    return name not in ("", ".", "..") and len(name) <= MAX_TOPIC_LENGTH and _TOPIC.fullmatch(name) is not None
+    return (
+        name not in ("", ".", "..") and len(name) <= MAX_TOPIC_LENGTH and _TOPIC.fullmatch(name) is not None
+    )

@@ -34,7 +34,9 @@ class LeaderEpochs:
 
     def note(self, epoch: int, start_offset: int) -> bool:
         """As `assign`, but in memory only; True if anything changed. For rebuilding many at once."""
-        if epoch < 0 or (self._entries and epoch == self._entries[-1][0] and start_offset >= self._entries[-1][1]):
+        if epoch < 0 or (
+            self._entries and epoch == self._entries[-1][0] and start_offset >= self._entries[-1][1]
+        ):
             return False
         # A log that was truncated and written again may begin a known epoch, or a lower offset, anew.
         kept = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]

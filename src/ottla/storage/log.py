@@ -20,6 +20,7 @@ from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
 from ottla.storage.flusher import Flusher
 from ottla.storage.fs import Bytes
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
@@ -58,6 +59,7 @@ class Log:
         end_offset: int,
         recovery_point: int,
         topic_id: uuid.UUID | None = None,
+        handles: HandlePool | None = None,
     ) -> None:
         self.dir = log_dir
         self.path = path
@@ -72,7 +74,12 @@ class Log:
         self.high_watermark = start_offset
         self._runtime = runtime
         self._active = segments.active
-        self._deletions: list[tuple[int, Segment]] = []  # (when, what): files renamed and waiting to be unlinked
+        self._handles = handles or HandlePool()
+        for segment in segments:
+            segment.use_pool(self._handles)
+        self._deletions: list[
+            tuple[int, Segment]
+        ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
 
     # -- offsets
@@ -109,7 +116,9 @@ class Log:
 
     # -- append
 
-    def append_as_leader(self, records: Bytes, leader_epoch: int, origin: Origin = Origin.CLIENT) -> AppendInfo:
+    def append_as_leader(
+        self, records: Bytes, leader_epoch: int, origin: Origin = Origin.CLIENT
+    ) -> AppendInfo:
         """Append one batch from a client (or the broker itself): checked, given offsets, written.
 
         The offsets and times are patched into `records` where it lies if it is writable.
@@ -128,7 +137,11 @@ class Log:
         if self.end_offset - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
         return AppendInfo(
-            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size
+            checked.first_offset,
+            checked.last_offset,
+            checked.max_timestamp,
+            checked.log_append_time,
+            checked.size,
         )
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
@@ -147,7 +160,9 @@ class Log:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
             if marker is not None:
-                self.producers.check_marker(checked.producer_id, checked.producer_epoch, marker.coordinator_epoch)
+                self.producers.check_marker(
+                    checked.producer_id, checked.producer_epoch, marker.coordinator_epoch
+                )
             return None
         producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
         count = checked.last_offset - checked.first_offset + 1
@@ -220,12 +235,17 @@ class Log:
         config = self.config
         limit = config.effective_segment_bytes
         if size > limit:
-            raise RecordBatchTooLargeError(f"{size} bytes do not fit into a segment of {limit} (segment.bytes)")
+            raise RecordBatchTooLargeError(
+                f"{size} bytes do not fit into a segment of {limit} (segment.bytes)"
+            )
         if (
             active.size > limit - size
-            or (active.size > 0 and self._waited_ms(active, max_timestamp, now_ms) > config.segment_ms - active.roll_jitter_ms)
-            or active.offset_index.is_full
-            or active.time_index.is_full
+            or (
+                active.size > 0
+                and self._waited_ms(active, max_timestamp, now_ms)
+                > config.max_segment_ms - active.roll_jitter_ms
+            )
+            or active.index_full
             or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
         ):
             return self.roll(first_offset)
@@ -248,7 +268,9 @@ class Log:
                 self.segments.remove(active)
                 active.delete()
             elif base_offset in self.segments or base_offset < active.base_offset:
-                raise StorageError(f"{self.partition}: cannot roll to {base_offset}: a segment begins there or later")
+                raise StorageError(
+                    f"{self.partition}: cannot roll to {base_offset}: a segment begins there or later"
+                )
             else:
                 active.become_inactive()
             return self._begin_segment(base_offset)
@@ -262,8 +284,14 @@ class Log:
             if fs.exists(stray):
                 fs.unlink(stray)
         segment = Segment(
-            fs, self.path, base_offset, self.config, created_ms=self._runtime.now_ms(), roll_jitter_ms=self._jitter_ms()
+            fs,
+            self.path,
+            base_offset,
+            self.config,
+            created_ms=self._runtime.now_ms(),
+            roll_jitter_ms=self._jitter_ms(),
         )
+        segment.use_pool(self._handles)
         segment.open_for_append(self.config)
         self.segments.add(segment)
         self._active = segment
@@ -307,8 +335,8 @@ class Log:
                 segment.delete()
             active = self.segments.active
             active.open_for_append(self.config)
-            active.truncate_to(offset, self._runtime.now_ms())
-            self._cut_done(active, offset, min(self.start_offset, offset))
+            end_offset = active.truncate_to(offset, self._runtime.now_ms())
+            self._cut_done(active, end_offset, min(self.start_offset, end_offset))
         except OSError as error:
             raise self.dir.fail(error, f"truncating {self.partition}") from error
         return True
@@ -336,14 +364,22 @@ class Log:
         self.epochs.truncate_from_end(end_offset)
         snapshots.delete_after(self.dir.fs, self.path, end_offset)
         producer_replay.rebuild(
-            self.dir.fs, self.path, self.segments, self.producers, start_offset, end_offset, self._runtime.now_ms()
+            self.dir.fs,
+            self.path,
+            self.segments,
+            self.producers,
+            start_offset,
+            end_offset,
+            self._runtime.now_ms(),
         )
         self.dir.fs.sync_dir(self.path)
 
     def raise_start_offset(self, offset: int) -> bool:
         """Records below `offset` are gone for readers from now on; their segments go with the next retention."""
         if offset > self.high_watermark:
-            raise StorageError(f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}")
+            raise StorageError(
+                f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}"
+            )
         if offset <= self.start_offset:
             return False
         self.start_offset = offset

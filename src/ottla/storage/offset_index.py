@@ -23,7 +23,9 @@ class OffsetIndex(SparseIndex):
 
     __slots__ = ("_last_offset",)
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         super().__init__(fs, path, base_offset, max_bytes, writable=writable)
         self._last_offset = base_offset
 
@@ -44,16 +46,16 @@ class OffsetIndex(SparseIndex):
         slot = self._floor_slot(offset - self.base_offset)
         return self.entry(slot) if slot >= 0 else (self.base_offset, 0)
 
-    def position_after(self, position: int, size_bytes: int) -> int | None:
-        """The position of the first entry at least `size_bytes` past `position`, to cut a read at a batch."""
+    def offset_at_or_after(self, position: int) -> int | None:
+        """The offset of the first entry at `position` or later, or None: an upper bound for what lies before it."""
         low, high = 0, self.entries
         while low < high:
             middle = (low + high) // 2
-            if self.entry(middle)[1] >= position + size_bytes:
+            if self.entry(middle)[1] >= position:
                 high = middle
             else:
                 low = middle + 1
-        return self.entry(low)[1] if low < self.entries else None
+        return self.entry(low)[0] if low < self.entries else None
 
     def append(self, offset: int, position: int) -> None:
         if self.entries and offset <= self._last_offset:

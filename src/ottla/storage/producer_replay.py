@@ -51,7 +51,11 @@ def apply_rows(
         row = rows[number * kernel.ROW : (number + 1) * kernel.ROW]
         if row[kernel.BASE_OFFSET] < from_offset:
             continue
-        attributes, producer_id, epoch = row[kernel.ATTRIBUTES], row[kernel.PRODUCER_ID], row[kernel.PRODUCER_EPOCH]
+        attributes, producer_id, epoch = (
+            row[kernel.ATTRIBUTES],
+            row[kernel.PRODUCER_ID],
+            row[kernel.PRODUCER_EPOCH],
+        )
         if attributes & batch.CONTROL:
             marker = control.parse_marker(segment.file.pread(row[kernel.SIZE], row[kernel.POSITION]))
             if marker is not None:
@@ -94,4 +98,6 @@ def replay_segment(producers: ProducerState, segment: Segment) -> None:
     from_offset = producers.end_offset
     start = segment.offset_index.lookup(from_offset)[1] if from_offset > segment.base_offset else 0
     for window in Scan(segment.file, segment.size, start=start, flags=0):
-        apply_rows(producers, segment, window.rows, window.count, from_offset=from_offset, index_aborted=False)
+        apply_rows(
+            producers, segment, window.rows, window.count, from_offset=from_offset, index_aborted=False
+        )

@@ -86,7 +86,9 @@ class ProducerState:
 
     # -- a client's append: check, find duplicates, then apply
 
-    def find_duplicate(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> BatchSummary | None:
+    def find_duplicate(
+        self, producer_id: int, epoch: int, base_sequence: int, count: int
+    ) -> BatchSummary | None:
         """The earlier batch that this one repeats, if it is among the last five."""
         producer = self.producers.get(producer_id)
         if producer is None or producer.epoch != epoch:
@@ -116,7 +118,9 @@ class ProducerState:
                 f"producer {producer_id}: sequence {base_sequence} does not follow {producer.last_sequence}"
             )
         if producer.txn_first_offset != NO_OFFSET and not transactional:
-            raise InvalidTxnStateError(f"producer {producer_id} has an open transaction; the batch is outside of it")
+            raise InvalidTxnStateError(
+                f"producer {producer_id} has an open transaction; the batch is outside of it"
+            )
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
         """Raise unless a coordinator of this epoch may end the producer's transaction."""
@@ -124,7 +128,9 @@ class ProducerState:
         if producer is None:
             return
         if epoch < producer.epoch:
-            raise InvalidProducerEpochError(f"producer {producer_id}: marker of epoch {epoch}, log at {producer.epoch}")
+            raise InvalidProducerEpochError(
+                f"producer {producer_id}: marker of epoch {epoch}, log at {producer.epoch}"
+            )
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFencedError(
                 f"producer {producer_id}: coordinator epoch {coordinator_epoch} is older than {producer.coordinator_epoch}"
@@ -148,14 +154,23 @@ class ProducerState:
             last_sequence = add_to_sequence(base_sequence, count - 1)
             if len(producer.batches) == BATCHES_REMEMBERED:
                 del producer.batches[0]
-            producer.batches.append(BatchSummary(base_sequence, last_sequence, first_offset, last_offset, timestamp))
+            producer.batches.append(
+                BatchSummary(base_sequence, last_sequence, first_offset, last_offset, timestamp)
+            )
         producer.last_timestamp = timestamp
         if transactional and producer.txn_first_offset == NO_OFFSET:
             producer.txn_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
 
     def append_marker(
-        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, is_abort: bool
+        self,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        offset: int,
+        timestamp: int,
+        *,
+        is_abort: bool,
     ) -> CompletedTxn | None:
         """Apply a commit or abort marker. It fences even a producer that is not known."""
         producer = self._producer(producer_id)
@@ -163,7 +178,9 @@ class ProducerState:
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = timestamp
         first_offset, producer.txn_first_offset = producer.txn_first_offset, NO_OFFSET
-        return None if first_offset == NO_OFFSET else CompletedTxn(producer_id, first_offset, offset, is_abort)
+        return (
+            None if first_offset == NO_OFFSET else CompletedTxn(producer_id, first_offset, offset, is_abort)
+        )
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset once `completed` no longer counts."""
@@ -229,7 +246,11 @@ class ProducerState:
 
 
 def _to_entry(producer: Producer) -> SnapshotEntry:
-    last = producer.batches[-1] if producer.batches else BatchSummary(NO_SEQUENCE, NO_SEQUENCE, NO_OFFSET, NO_OFFSET, -1)
+    last = (
+        producer.batches[-1]
+        if producer.batches
+        else BatchSummary(NO_SEQUENCE, NO_SEQUENCE, NO_OFFSET, NO_OFFSET, -1)
+    )
     return SnapshotEntry(
         producer.producer_id,
         producer.epoch,
@@ -251,6 +272,8 @@ def _from_entry(entry: SnapshotEntry) -> Producer:
         first_sequence = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
         first_offset = entry.last_offset - entry.offset_delta
         producer.batches.append(
-            BatchSummary(first_sequence, entry.last_sequence, first_offset, entry.last_offset, entry.timestamp)
+            BatchSummary(
+                first_sequence, entry.last_sequence, first_offset, entry.last_offset, entry.timestamp
+            )
         )
     return producer

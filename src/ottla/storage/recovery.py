@@ -11,10 +11,12 @@ import uuid
 from array import array
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptCheckpointError, CorruptionError, StorageError
+from ottla.errors import CorruptCheckpointError, CorruptIndexError, CorruptionError
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, leftovers, producer_replay, snapshots
+from ottla.storage.fs import FileSystem
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
@@ -36,6 +38,7 @@ def load_log(
     recovery_point: int = 0,
     start_offset: int = 0,
     producer_expiration_ms: int = 86_400_000,
+    handles: HandlePool | None = None,
 ) -> Log:
     """The log in directory `path`, which is made if it is not there."""
     log_dir.check_online()
@@ -43,8 +46,10 @@ def load_log(
         if not log_dir.fs.is_dir(path):
             log_dir.fs.make_dir(path)
             log_dir.fs.sync_dir(path.rpartition("/")[0])
-        loader = _Loader(log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms)
-        return loader.load(partition)
+        loader = _Loader(
+            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
+        )
+        return loader.load(partition, handles)
     except OSError as error:
         raise log_dir.fail(error, f"loading {partition}") from error
 
@@ -76,12 +81,10 @@ class _Loader:
         self._epochs = self._load_epochs()
         self._segments = SegmentSet()
 
-    def load(self, partition: TopicPartition) -> Log:
+    def load(self, partition: TopicPartition, handles: HandlePool | None) -> Log:
         self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
         snapshots.delete_strays(self._fs, self._path, self._segments.bases)
-        for segment in list(self._segments):
-            if not self._indexes_look_sane(segment):
-                self._recover(segment)
+        self._check_flushed()
         end_offset = self._recover_tail()
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._epochs.truncate_from_end(end_offset)
@@ -91,7 +94,9 @@ class _Loader:
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
         )
-        recovery_point = end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        recovery_point = (
+            end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
+        )
         log = Log(
             self._dir,
             self._path,
@@ -105,6 +110,7 @@ class _Loader:
             end_offset=end_offset,
             recovery_point=recovery_point,
             topic_id=self._load_topic_id(),
+            handles=handles,
         )
         if not self._clean:
             log.flush()
@@ -121,29 +127,25 @@ class _Loader:
             return LeaderEpochs(self._fs, path)
 
     def _load_topic_id(self) -> uuid.UUID | None:
-        return checkpoint.read_topic_id(self._fs, f"{self._path}/{layout.PARTITION_METADATA}")
-
-    def _indexes_look_sane(self, segment: Segment) -> bool:
-        """A missing or malformed index is rebuilt even below the recovery point."""
-        paths = (segment.path(layout.INDEX), segment.path(layout.TIME_INDEX))
-        if not all(self._fs.exists(path) for path in paths):
-            return segment.size == 0
-        if not self._clean and segment in self._segments.from_offset(self._recovery_point):
-            return True  # it is recovered anyway
         try:
-            segment.offset_index.sanity_check()
-            segment.time_index.sanity_check()
-            segment.txn_index.sanity_check()
-        except CorruptionError:
-            return False
-        return True
+            return checkpoint.read_topic_id(self._fs, f"{self._path}/{layout.PARTITION_METADATA}")
+        except CorruptCheckpointError:
+            return None  # the records are worth more than their topic's id, which the cluster knows too
+
+    def _check_flushed(self) -> None:
+        """A quick look at segments that need no recovery. A bad index is rebuilt; records are cut only where the chain
+        of batches breaks, because what lies below the recovery point was good once and is not given up for one CRC."""
+        unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
+        for segment in list(self._segments):
+            if segment not in unflushed and not _looks_whole(self._fs, segment):
+                self._recover(segment, flags=0)
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
         if not self._clean and len(self._segments):
             self._recover_from(self._recovery_point)
         if len(self._segments):
-            end_offset = next_offset(self._segments.active)
+            end_offset = segment_end_offset(self._segments.active)
             if end_offset >= self._start_offset:
                 return end_offset
             # Everything that is left lies below the log start: begin anew there.
@@ -170,23 +172,29 @@ class _Loader:
         self._segments.remove(segment)
         segment.delete()
 
-    def _recover(self, segment: Segment) -> bool:
+    def _recover(self, segment: Segment, flags: int = kernel.CHECK_CRC) -> bool:
         """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers,
             max(self._start_offset, self._segments.first.base_offset), segment.base_offset, self._now_ms,
         )  # fmt: skip
-        cut = recover_segment(segment, self._config, self._producers, self._epochs)
-        self._producers.end_offset = next_offset(segment)
+        cut = recover_segment(segment, self._config, self._producers, self._epochs, flags)
+        self._producers.end_offset = segment_end_offset(segment)
         snapshots.take(self._fs, self._path, self._producers)
         return cut
 
 
-def recover_segment(segment: Segment, config: LogConfig, producers: ProducerState, epochs: LeaderEpochs) -> bool:
+def recover_segment(
+    segment: Segment,
+    config: LogConfig,
+    producers: ProducerState,
+    epochs: LeaderEpochs,
+    flags: int = kernel.CHECK_CRC,
+) -> bool:
     """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
-    scan = Scan(segment.file, size, flags=kernel.CHECK_CRC)
+    scan = Scan(segment.file, size, flags=flags)
     expected, noted = segment.base_offset, False
     for window in scan:
         count = kernel.rows_in_order(window.rows, window.count, expected)
@@ -217,13 +225,32 @@ def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
     return changed
 
 
-def next_offset(segment: Segment) -> int:
+def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
+    """Whether the indexes are there and sane, and the log ends with a whole batch."""
+    if segment.size == 0:
+        return True
+    if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
+        return False
+    try:
+        segment.offset_index.sanity_check()
+        segment.time_index.sanity_check()
+        segment.txn_index.sanity_check()
+        segment_end_offset(segment)
+    except CorruptionError:
+        return False
+    return True
+
+
+def segment_end_offset(segment: Segment) -> int:
     """One past the last offset in the segment: read from its last index entry on."""
     start = segment.offset_index.lookup(segment.offset_index.last_offset)[1]
     scan = Scan(segment.file, segment.size, start=start, flags=0)
     end = segment.base_offset
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position < segment.size:
-        raise StorageError(f"{segment.path(layout.LOG)}: bytes from position {scan.position} on are not a batch")
+    if scan.position != segment.size or end <= segment.offset_index.last_offset and start:
+        raise CorruptIndexError(
+            f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
+            f"of {segment.size} bytes with offset {end - 1}"
+        )
     return end

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from crc32c import crc32c
 
@@ -20,7 +20,8 @@ LARGE_BATCH_BYTES = 64 << 20
 _ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
 
 
-class Window(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Window:
     """Batches found together. `rows` and `data` are reused: take what you need before asking for the next one."""
 
     rows: array[int]  # kernel.ROW numbers a batch; positions are those in the file

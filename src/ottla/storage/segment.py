@@ -15,6 +15,7 @@ from ottla.errors import CorruptRecordError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.storage.handles import HandlePool
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
 from ottla.storage.time_index import TimeIndex
@@ -55,10 +56,12 @@ class Segment:
         "_interval",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "_pool",
         "base_offset",
         "bytes_since_index",
         "created_ms",
         "first_timestamp",
+        "index_full",
         "marker",
         "offset_index",
         "roll_jitter_ms",
@@ -91,13 +94,17 @@ class Segment:
         self.time_index = TimeIndex(fs, self.path(layout.TIME_INDEX), base_offset, index_bytes)
         self.txn_index = TxnIndex(fs, self.path(layout.TXN_INDEX), base_offset)
         self._file: File | None = None
+        self._pool: HandlePool | None = None
         self.writable = False
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
         self.bytes_since_index = 0
+        self.index_full = False
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        self.first_timestamp: int | None = None  # the largest timestamp of the first batch; rolling by time starts there
+        self.first_timestamp: int | None = (
+            None  # the largest timestamp of the first batch; rolling by time starts there
+        )
 
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{layout.segment_file(self.base_offset, suffix, self.marker)}"
@@ -106,7 +113,25 @@ class Segment:
     def file(self) -> File:
         if self._file is None:
             self._file = self._fs.open(self.path(layout.LOG), write=self.writable, create=self.writable)
+            if self._pool is not None and not self.writable:
+                self._pool.opened(self)
         return self._file
+
+    def release_all(self) -> None:
+        """Close whatever a look at this segment has opened, but not the log that is appended to."""
+        self.release()
+        self.offset_index.release()
+        self.time_index.release()
+        self.txn_index.close()
+
+    def use_pool(self, pool: HandlePool) -> None:
+        """From now on count what is open here; called by the thread that owns the log."""
+        self._pool = self.offset_index.pool = self.time_index.pool = pool
+
+    def release(self) -> None:
+        """Let go of the log file; a read that still holds a slice of it keeps it open."""
+        if not self.writable:
+            self._file = None
 
     @property
     def max_timestamp(self) -> int:
@@ -136,6 +161,7 @@ class Segment:
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)
         self.time_index.open_for_append(config.segment_index_bytes)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
         if config.preallocate and self.size == 0:
             self.file.allocate(config.effective_segment_bytes)
 
@@ -143,7 +169,9 @@ class Segment:
         """Add one batch of `size` bytes."""
         position = self.size
         if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            raise StorageError(f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range")
+            raise StorageError(
+                f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
+            )
         assert self._file is not None
         self._file.pwrite(data, position)
         self.size = position + size
@@ -155,6 +183,7 @@ class Segment:
         if self.bytes_since_index > self._interval:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
+            self.index_full = self.offset_index.is_full or self.time_index.is_full
             self.bytes_since_index = 0
         self.bytes_since_index += size
 
@@ -171,17 +200,36 @@ class Segment:
         self.size = position + size
         self.offset_index.append_raw(offset_entries)
         self.time_index.append_raw(time_entries)
+        self.index_full = self.offset_index.is_full or self.time_index.is_full
 
     def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
         """Count scanned batches in, and return the index entries that they call for."""
         timestamp, offset = self.time_index.last_entry if self.time_index.entries else (-1, -1)
-        state = array("q", [self.bytes_since_index, self.max_timestamp, self.offset_of_max_timestamp, 0, timestamp, offset, 0, 0])
+        state = array(
+            "q",
+            [
+                self.bytes_since_index,
+                self.max_timestamp,
+                self.offset_of_max_timestamp,
+                0,
+                timestamp,
+                offset,
+                0,
+                0,
+            ],
+        )
         state[3] = self.offset_index.last_offset if self.offset_index.entries else -1
         offset_entries, time_entries = bytearray(), bytearray()
-        status = kernel.index_rows(rows, count, self.base_offset, self._interval, state, offset_entries, time_entries)
+        status = kernel.index_rows(
+            rows, count, self.base_offset, self._interval, state, offset_entries, time_entries
+        )
         if status != kernel.OK:
             raise StorageError(f"{self.path(layout.LOG)}: an offset is out of this segment's range")
-        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = state[0], state[1], state[2]
+        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = (
+            state[0],
+            state[1],
+            state[2],
+        )
         return offset_entries, time_entries
 
     def become_inactive(self) -> None:
@@ -192,6 +240,7 @@ class Segment:
         if self._file is not None and self.writable and self._file.size() > self.size:
             self._file.truncate(self.size)  # the unused part of a preallocated file
         self.writable = False
+        self._file = None  # slices that were read keep it open
 
     def sync(self) -> None:
         """All of the segment's files are on disk when this returns."""
@@ -202,15 +251,24 @@ class Segment:
 
     # -- reading
 
-    def locate(self, offset: int, from_position: int = 0) -> Located | None:
+    def locate(self, offset: int) -> Located | None:
         """The first batch whose last offset is at or above `offset`; None when there is none."""
-        position = max(self.offset_index.lookup(offset)[1], from_position)
+        indexed_offset, position = self.offset_index.lookup(offset)
         while position < self.size:
             chunk = self.file.pread(_LOOKUP_BYTES, position)
+            if position and indexed_offset >= 0:
+                if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
+                    position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
+                    continue
+                indexed_offset = -1
             chunk_end = min(len(chunk), self.size - position)
             status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
             if status == kernel.OK:
-                return Located(position + at, size, base_offset, last_offset) if position + at + size <= self.size else None
+                return (
+                    Located(position + at, size, base_offset, last_offset)
+                    if position + at + size <= self.size
+                    else None
+                )
             if status != kernel.TRUNCATED:
                 raise CorruptRecordError(
                     f"{self.path(layout.LOG)}: at position {position + at}: {kernel.STATUS_MEANING[status]}"
@@ -220,7 +278,9 @@ class Segment:
             position += at
         return None
 
-    def read(self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool) -> tuple[Located, LogSlice] | None:
+    def read(
+        self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool
+    ) -> tuple[Located, LogSlice] | None:
         """From the batch that holds `offset` (or the next one) on, at most `max_bytes` up to `max_position`."""
         located = self.locate(offset)
         if located is None or located.position >= max_position:
@@ -269,14 +329,14 @@ class Segment:
     # -- cutting, renaming, deleting
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Drop every batch that holds `offset` or a later one; the number of bytes dropped."""
+        """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before
+        it where it lay inside a batch."""
         located = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
         if located is None:
-            return 0
-        dropped = self.size - located.position
+            return offset
         self.file.truncate(located.position)
         self.file.sync()  # what is appended next must not be followed by what was cut
         self.size = located.position
@@ -285,7 +345,7 @@ class Segment:
             self.first_timestamp = None
         self.bytes_since_index = 0
         self._reload_max_timestamp()
-        return dropped
+        return min(offset, located.base_offset)
 
     def _reload_max_timestamp(self) -> None:
         """After a cut the largest timestamp may lie behind the last index entry: read from there on."""
@@ -316,6 +376,8 @@ class Segment:
                 self._fs.unlink(self.path(suffix))
 
     def close(self) -> None:
+        if self._pool is not None:
+            self._pool.closed(self)
         self.offset_index.close()
         self.time_index.close()
         self.txn_index.close()

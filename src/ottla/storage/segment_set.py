@@ -47,7 +47,11 @@ class SegmentSet:
 
     def between(self, start_offset: int, end_offset: int) -> list[Segment]:
         """The segments that may hold offsets in [start_offset, end_offset)."""
-        return self.from_offset(start_offset)[: max(0, bisect_left(self._bases, end_offset) - max(0, bisect_right(self._bases, start_offset) - 1))]
+        return self.from_offset(start_offset)[
+            : max(
+                0, bisect_left(self._bases, end_offset) - max(0, bisect_right(self._bases, start_offset) - 1)
+            )
+        ]
 
     def next_base(self, segment: Segment) -> int | None:
         """The base offset of the segment after this one."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ottla.errors import CorruptIndexError, IndexFullError
 from ottla.records import kernel
 from ottla.storage.fs import File, FileSystem
+from ottla.storage.handles import HandlePool
 
 _NO_LIMIT = 2**31  # a rebuilt index holds what its log calls for
 
@@ -22,9 +23,11 @@ class SparseIndex:
 
     ENTRY_SIZE = 0
 
-    __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path")
+    __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path", "pool")
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         self._fs = fs
         self.path = path
         self.base_offset = base_offset
@@ -33,6 +36,7 @@ class SparseIndex:
         self._file: File | None = None
         self._map: memoryview | None = None
         self._writable = writable
+        self.pool: HandlePool | None = None
 
     @property
     def entries(self) -> int:
@@ -69,13 +73,14 @@ class SparseIndex:
             file = self._opened()
             self._map = file.map(file.size())
             if not self._writable:  # the map keeps the file alive by itself
-                file.close()
-                self._file = None
+                self._close_file()
         return self._map
 
     def _opened(self) -> File:
         if self._file is None:
             self._file = self._fs.open(self.path, write=self._writable, create=self._writable)
+            if self.pool is not None:
+                self.pool.opened(self)
         return self._file
 
     def _write_entry(self, entry: bytes) -> None:
@@ -106,6 +111,7 @@ class SparseIndex:
         file = self._opened()
         if file.size() != self._capacity * self.ENTRY_SIZE:
             file.truncate(self._capacity * self.ENTRY_SIZE)
+        self._close_file()  # opened again with the first entry; most partitions of a large broker rest
 
     def keep_first(self, entries: int) -> None:
         """Forget all entries from slot `entries` on, zeroing them so that no stale one can be read later."""
@@ -148,6 +154,12 @@ class SparseIndex:
         self.path = path
 
     def close(self) -> None:
+        if self.pool is not None:
+            self.pool.closed(self)
+        self.release()
+
+    def release(self) -> None:
+        """Close the files; the next use opens them again."""
         self._drop_map()
         self._close_file()
 

@@ -22,7 +22,9 @@ class TimeIndex(SparseIndex):
 
     __slots__ = ("_last_offset", "_last_timestamp")
 
-    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False) -> None:
+    def __init__(
+        self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
+    ) -> None:
         super().__init__(fs, path, base_offset, max_bytes, writable=writable)
         self._last_timestamp = -1
         self._last_offset = base_offset
@@ -75,6 +77,10 @@ class TimeIndex(SparseIndex):
         if self.entries:
             timestamp, offset = self.entry(self._entries - 1)
             if offset < self.base_offset:
-                raise CorruptIndexError(f"{self.path}: the last offset {offset} lies before {self.base_offset}")
+                raise CorruptIndexError(
+                    f"{self.path}: the last offset {offset} lies before {self.base_offset}"
+                )
             if timestamp < self.entry(0)[0]:
-                raise CorruptIndexError(f"{self.path}: the last timestamp {timestamp} is smaller than the first")
+                raise CorruptIndexError(
+                    f"{self.path}: the last timestamp {timestamp} is smaller than the first"
+                )

@@ -51,7 +51,11 @@ class TxnIndex:
             raise CorruptIndexError(f"{self.path}: its size {len(data)} is not a multiple of {_ENTRY.size}")
         for version, *fields in _ENTRY.iter_unpack(data):
             entry = AbortedTxn(*fields)
-            if version != _VERSION or not self.base_offset <= entry.last_offset or entry.first_offset > entry.last_offset:
+            if (
+                version != _VERSION
+                or not self.base_offset <= entry.last_offset
+                or entry.first_offset > entry.last_offset
+            ):
                 raise CorruptIndexError(f"{self.path}: version {version}, {entry} cannot be")
             yield entry
 

@@ -47,116 +47,107 @@ class Validated(NamedTuple):
     log_append_time: int  # -1 unless the topic stamps records itself
 
 
-class _Records(NamedTuple):
-    """What a walk over the records found; as kernel.check_records returns it."""
-
-    status: int
-    bad_index: int
-    min_timestamp: int
-    max_timestamp: int
-    max_index: int
-    null_keys: int
-
-
 def validate(
-    records: Bytes, next_offset: int, leader_epoch: int, config: LogConfig, now_ms: int, origin: Origin = Origin.CLIENT
+    records: Bytes,
+    next_offset: int,
+    leader_epoch: int,
+    config: LogConfig,
+    now_ms: int,
+    origin: Origin = Origin.CLIENT,
 ) -> Validated:
     """Check the one batch in `records`, assign offsets from `next_offset` on, set the leader epoch and times."""
     length = len(records)
     if length > config.max_message_bytes:
         _refuse_too_large(records, config.max_message_bytes)
-    checked = kernel.check_batch(records, 0, length)
-    (status, size, base_offset, attributes, last_delta, base_timestamp, max_timestamp) = checked[:7]
-    producer_id, producer_epoch, base_sequence, count = checked[7:11]
+    (
+        status, size, base_offset, attributes, last_delta, base_timestamp, header_max, producer_id, producer_epoch,
+        base_sequence, count, bad_index, min_timestamp, max_timestamp, _, null_keys,
+    ) = kernel.check_batch(records, 0, length)  # fmt: skip
     if status != kernel.OK:
-        if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < 2:
+        if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < batch.MAGIC_V2:
             converted = legacy.to_v2(records, max_output_bytes=config.decompression_max_bytes)
             return validate(converted, next_offset, leader_epoch, config, now_ms, origin)
-        raise _explain(status, checked[11], length, size)
+        raise _explain(status, bad_index, length, size)
+    if origin is Origin.CLIENT and (
+        base_offset or attributes & batch.CONTROL or producer_id >= 0 > base_sequence
+    ):
+        raise _forbidden(base_offset, attributes, producer_id, base_sequence)
     if size != length:
         records = _trim(records, size)
-    if count != last_delta + 1:
-        raise InvalidRecordError(f"the batch says {count} records and spans {last_delta + 1} offsets")
-    if origin is Origin.CLIENT and (base_offset or attributes & batch.CONTROL or (producer_id >= 0 > base_sequence)):
-        raise _forbidden(base_offset, attributes, producer_id, base_sequence)
-    found = _Records(status, *checked[11:16])
-    codec = attributes & batch.CODEC_MASK
-    if codec or config.compression_type != "producer":
-        records, size, found = _through_codec(records, size, codec, count, base_timestamp, config)
-        attributes = records[batch.ATTRIBUTES_AT + 1]
-    if found.null_keys and config.compact and not attributes & batch.CONTROL:
+    if attributes & batch.CODEC_MASK or config.compression_type != "producer":
+        records, size, attributes, min_timestamp, max_timestamp, null_keys = _through_codec(
+            records, size, attributes, count, base_timestamp, config
+        )
+    if null_keys and config.compact and not attributes & batch.CONTROL:
         raise _without_key(records, size, config)
-    return _stamp(
-        records, size, attributes, found, max_timestamp, next_offset, next_offset + last_delta,
-        (producer_id, producer_epoch, base_sequence), leader_epoch, config, now_ms,
-    )  # fmt: skip
-
-
-def _stamp(
-    records: Bytes,
-    size: int,
-    attributes: int,
-    found: _Records,
-    header_max: int,
-    first_offset: int,
-    last_offset: int,
-    producer: tuple[int, int, int],
-    leader_epoch: int,
-    config: LogConfig,
-    now_ms: int,
-) -> Validated:
-    """Write offsets, epoch and times into the header. Offsets and epoch lie outside the CRC, times inside."""
-    if type(records) is bytes or (type(records) is memoryview and records.readonly):
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
         records = bytearray(records)
     append_time = -1
     if config.message_timestamp_type == "LogAppendTime":
         append_time = max_timestamp = now_ms
         attributes |= batch.LOG_APPEND_TIME
-        batch.patch_times(records, 0, size, attributes, now_ms)
-    else:
-        max_timestamp = found.max_timestamp
-        _check_times(attributes, found.min_timestamp, max_timestamp, config, now_ms)
-        if max_timestamp != header_max:
-            batch.patch_times(records, 0, size, attributes, max_timestamp)
-    batch.patch_offsets(records, 0, first_offset, leader_epoch)
-    return Validated(records, size, attributes, first_offset, last_offset, max_timestamp, *producer, append_time)
+    elif (
+        attributes & batch.LOG_APPEND_TIME
+        or max_timestamp - now_ms > config.message_timestamp_after_max_ms
+        or 0 <= min_timestamp < now_ms - config.message_timestamp_before_max_ms
+    ):
+        raise _bad_time(attributes, min_timestamp, max_timestamp, config, now_ms)
+    if max_timestamp != header_max or append_time >= 0:
+        batch.patch_times(records, 0, size, attributes, max_timestamp)
+    # Offset and epoch lie outside the CRC: this is all that most batches need.
+    batch.OFFSETS.pack_into(records, 0, next_offset, size - batch.OVERHEAD_SIZE, leader_epoch)
+    return Validated(
+        records, size, attributes, next_offset, next_offset + last_delta, max_timestamp, producer_id, producer_epoch,
+        base_sequence, append_time,
+    )  # fmt: skip
 
 
-def _check_times(attributes: int, min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int) -> None:
+def _bad_time(
+    attributes: int, min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int
+) -> InvalidTimestampError:
     if attributes & batch.LOG_APPEND_TIME:
-        raise InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
+        return InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
     if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
-        raise InvalidTimestampError(
+        return InvalidTimestampError(
             f"timestamp {max_timestamp} is more than {config.message_timestamp_after_max_ms} ms in the future "
             "(message.timestamp.after.max.ms)"
         )
-    if min_timestamp >= 0 and now_ms - min_timestamp > config.message_timestamp_before_max_ms:
-        raise InvalidTimestampError(
-            f"timestamp {min_timestamp} is more than {config.message_timestamp_before_max_ms} ms in the past "
-            "(message.timestamp.before.max.ms)"
-        )
+    return InvalidTimestampError(
+        f"timestamp {min_timestamp} is more than {config.message_timestamp_before_max_ms} ms in the past "
+        "(message.timestamp.before.max.ms)"
+    )
 
 
 def _through_codec(
-    records: Bytes, size: int, codec: int, count: int, base_timestamp: int, config: LogConfig
-) -> tuple[Bytes, int, _Records]:
-    """Check the records inside, and compress them anew where the topic wants another codec."""
+    records: Bytes, size: int, attributes: int, count: int, base_timestamp: int, config: LogConfig
+) -> tuple[Bytes, int, int, int, int, int]:
+    """Check the records inside, and compress them anew where the topic wants another codec.
+
+    (records, size, attributes, smallest timestamp, largest timestamp, records without a key)
+    """
+    codec = attributes & batch.CODEC_MASK
     body = memoryview(records)[batch.HEADER_SIZE : size]
     payload = compression.decompress(Codec(codec), body, config.decompression_max_bytes) if codec else body
-    found = _Records(*kernel.check_records(payload, 0, len(payload), count, base_timestamp, True))
-    if found.status != kernel.OK:
-        raise _explain(found.status, found.bad_index, size, size)
+    status, bad_index, min_timestamp, max_timestamp, _, null_keys = kernel.check_records(
+        payload, 0, len(payload), count, base_timestamp, True
+    )
+    if status != kernel.OK:
+        raise _explain(status, bad_index, size, size)
     wanted = codec if config.compression_type == "producer" else _codec_number(config.compression_type)
-    if wanted == codec:
-        return records, size, found
-    packed = compression.compress(Codec(wanted), payload) if wanted else bytes(payload)
+    if wanted != codec:
+        records = _recompress(records, payload, attributes & ~batch.CODEC_MASK | wanted, Codec(wanted))
+        size, attributes = len(records), attributes & ~batch.CODEC_MASK | wanted
+        if size > config.max_message_bytes:
+            _refuse_too_large(records, config.max_message_bytes)
+    return records, size, attributes, min_timestamp, max_timestamp, null_keys
+
+
+def _recompress(records: Bytes, payload: Bytes, attributes: int, codec: Codec) -> bytearray:
+    packed = compression.compress(codec, payload) if codec else bytes(payload)
     rebuilt = bytearray(records[: batch.HEADER_SIZE]) + packed
     rebuilt[8 : batch.OVERHEAD_SIZE] = (len(rebuilt) - batch.OVERHEAD_SIZE).to_bytes(4, "big")
-    attributes = rebuilt[batch.ATTRIBUTES_AT + 1] & ~batch.CODEC_MASK | wanted
     batch.patch_times(rebuilt, 0, len(rebuilt), attributes, batch.parse_header(rebuilt).max_timestamp)
-    if len(rebuilt) > config.max_message_bytes:
-        _refuse_too_large(rebuilt, config.max_message_bytes)
-    return rebuilt, len(rebuilt), found
+    return rebuilt
 
 
 def _codec_number(compression_type: str) -> int:

@@ -1,0 +1,1 @@
+"""Ratios of speed: ottla beside bare loops and beside Apache Kafka, both in one run."""

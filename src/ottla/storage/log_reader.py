@@ -1,0 +1,148 @@
+"""Reads of a log: by offset for a fetch, by timestamp for a lookup, and the transactions to leave out.
+
+A read gives a slice of a segment's file, not bytes: whoever sends it decides how.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import Enum
+from typing import NamedTuple
+
+from ottla.errors import OffsetOutOfRangeError
+from ottla.records import kernel
+from ottla.records.record import read_records
+from ottla.storage.log import Log
+from ottla.storage.scan import Scan
+from ottla.storage.segment import LogSlice, Segment
+from ottla.storage.txn_index import AbortedTxn
+
+
+class Isolation(Enum):
+    """How far a reader may see."""
+
+    LOG_END = "log end"  # followers
+    HIGH_WATERMARK = "high watermark"  # consumers
+    COMMITTED = "committed"  # read_committed consumers
+
+
+class Read(NamedTuple):
+    """What a read found. `slice` is None when there is nothing (yet) at that offset."""
+
+    slice: LogSlice | None
+    high_watermark: int
+    last_stable_offset: int
+    start_offset: int
+    aborted: list[AbortedTxn]
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def read(
+    log: Log,
+    offset: int,
+    max_bytes: int,
+    *,
+    isolation: Isolation = Isolation.HIGH_WATERMARK,
+    min_one_batch: bool = True,
+) -> Read:
+    """Batches from the one that holds `offset` on. The slice may end inside a batch, as Kafka's do."""
+    log.dir.check_online()
+    if not log.start_offset <= offset <= log.end_offset:
+        raise OffsetOutOfRangeError(
+            f"{log.partition}: offset {offset} is not in [{log.start_offset}, {log.end_offset}]"
+        )
+    limit = _limit(log, isolation)
+    found: LogSlice | None = None
+    aborted: list[AbortedTxn] = []
+    if offset < limit:
+        for segment in log.segments.from_offset(offset):
+            located = segment.read(
+                offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch
+            )
+            if located is not None:
+                found = located[1]
+                if isolation is Isolation.COMMITTED:
+                    aborted = aborted_in(log, offset, _upper_bound(log, segment, found, limit))
+                break
+    return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted)
+
+
+def _limit(log: Log, isolation: Isolation) -> int:
+    if isolation is Isolation.LOG_END:
+        return log.end_offset
+    return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
+
+
+def _max_position(log: Log, segment: Segment, limit: int) -> int:
+    """Where in the segment the readable part ends."""
+    next_base = log.segments.next_base(segment)
+    if limit >= log.end_offset or (next_base is not None and next_base <= limit):
+        return segment.size
+    located = segment.locate(limit)
+    return segment.size if located is None else located.position
+
+
+def _upper_bound(log: Log, segment: Segment, found: LogSlice, limit: int) -> int:
+    """An offset that everything in the slice lies below."""
+    bound = segment.offset_index.offset_at_or_after(found.position + found.size)
+    if bound is None:
+        bound = log.segments.next_base(segment)
+    return limit if bound is None else min(bound, limit)
+
+
+def aborted_in(log: Log, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+    """The aborted transactions with records in [start_offset, end_offset)."""
+    found: list[AbortedTxn] = []
+    for segment in log.segments.from_offset(start_offset):
+        aborted, complete = segment.txn_index.collect(start_offset, end_offset)
+        found += aborted
+        if complete:
+            break
+    return found
+
+
+def find_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
+    """The first record at or after `timestamp`, or None."""
+    for segment in log.segments:
+        if segment.max_timestamp >= timestamp:
+            found = _find_in_segment(segment, timestamp, log.start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def max_timestamp(log: Log) -> TimestampOffset | None:
+    """The first record that has the largest timestamp of the log, or None."""
+    largest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    return None if largest < 0 else find_timestamp(log, largest)
+
+
+def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    # The entry at or below says that nothing before its offset is later than its own timestamp.
+    from_offset = max(segment.time_index.lookup(timestamp - 1)[1], start_offset)
+    position = segment.offset_index.lookup(from_offset)[1]
+    for window in Scan(segment.file, segment.size, start=position, flags=0):
+        for at in range(0, window.count * kernel.ROW, kernel.ROW):
+            row = window.rows[at : at + kernel.ROW]
+            if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= start_offset:
+                found = _find_in_batch(segment, row, timestamp, start_offset)
+                if found is not None:
+                    return found
+    return None
+
+
+def _find_in_batch(
+    segment: Segment, row: array[int], timestamp: int, start_offset: int
+) -> TimestampOffset | None:
+    data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
+    for record in read_records(data):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
+    return None

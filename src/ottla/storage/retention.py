@@ -1,0 +1,54 @@
+"""Decides which old segments go, and takes them out: by time, by size, and below the log start offset.
+
+Segments go from the oldest on, never one that reaches past the high watermark. When even the active one is due, it is
+rolled first.
+"""
+
+from __future__ import annotations
+
+from ottla.storage import snapshots
+from ottla.storage.log import Log
+from ottla.storage.segment import Segment
+
+
+def apply(log: Log, now_ms: int) -> list[Segment]:
+    """Remove what is due; the segments that went."""
+    log.dir.check_online()
+    due = due_segments(log, now_ms)
+    if not due:
+        return []
+    if len(due) == len(log.segments):
+        log.roll()
+    log.remove_segments(due)
+    first = log.segments.first.base_offset
+    log.raise_start_offset(max(log.start_offset, first))
+    try:
+        snapshots.delete_before(log.dir.fs, log.path, first)
+    except OSError as error:
+        raise log.dir.fail(error, f"deleting snapshots of {log.partition}") from error
+    return due
+
+
+def due_segments(log: Log, now_ms: int) -> list[Segment]:
+    """A prefix of the log's segments."""
+    excess = log.size_bytes - log.config.retention_bytes if log.config.retention_bytes >= 0 else -1
+    due: list[Segment] = []
+    for segment in log.segments:
+        next_base = log.segments.next_base(segment)
+        end = log.end_offset if next_base is None else next_base
+        if end > log.high_watermark or (next_base is None and segment.size == 0):
+            break
+        if not (
+            end <= log.start_offset
+            and next_base is not None
+            or log.config.delete
+            and (_too_old(log, segment, now_ms) or segment.size <= excess)
+        ):
+            break
+        excess -= segment.size
+        due.append(segment)
+    return due
+
+
+def _too_old(log: Log, segment: Segment, now_ms: int) -> bool:
+    return 0 <= log.config.retention_ms < now_ms - segment.largest_timestamp_ms()

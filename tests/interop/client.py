@@ -1,0 +1,93 @@
+"""Kafka's Java clients, driven from Python: one JVM, one JSON line per call (see java/KafkaOps.java)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+from tests.interop.maven import class_path
+
+JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def b64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def record(
+    key: bytes | None,
+    value: bytes | None,
+    timestamp: int | None = None,
+    headers: list[tuple[str, bytes | None]] | None = None,
+) -> dict[str, Any]:
+    """One record as `KafkaClient.produce` takes it."""
+    return {
+        "key": b64(key),
+        "value": b64(value),
+        "timestamp": timestamp,
+        "headers": [[name, b64(data)] for name, data in headers or []],
+    }
+
+
+class KafkaClient:
+    """Admin, producers and consumers of one Kafka version, talking to one broker."""
+
+    def __init__(self, version: str, servers: str, log_file: Path) -> None:
+        self._log: IO[bytes] = log_file.open("ab")
+        self._process = subprocess.Popen(
+            [
+                *("java", *JVM_OPTIONS, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
+                *("-cp", class_path(version), "KafkaOps", servers),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def call(self, op: str, **arguments: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"KafkaOps ended during {op}; see {self._log.name}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(f"{op} {arguments.get('topic', '')}: {answer['error']}")
+        return answer
+
+    def create(self, topic: str, partitions: int = 1, **configs: Any) -> None:
+        """Create a topic; `_` in a config name stands for `.`."""
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        self.call("create", topic=topic, partitions=partitions, configs=named)
+
+    def produce(
+        self, topic: str, records: list[dict[str, Any]], producer: dict[str, str], partition: int = 0
+    ) -> list[int]:
+        """Send the records in one batch and wait for them; equal producer settings share one producer."""
+        answer = self.call("produce", topic=topic, partition=partition, producer=producer, records=records)
+        offsets: list[int] = answer["offsets"]
+        return offsets
+
+    def consume(self, topic: str, partition: int = 0, isolation: str = "read_uncommitted") -> dict[str, Any]:
+        """Every record of a partition with its `start` and `end` offsets."""
+        return self.call("consume", topic=topic, partition=partition, isolation=isolation)
+
+    def close(self) -> None:
+        """End the JVM without closing producers: open transactions stay open."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            assert stream is not None
+            stream.close()
+
+    def __enter__(self) -> KafkaClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
