@@ -45,7 +45,7 @@ lock: $(READY)
 	  --extra parquet pyproject.toml requirements/dev.in -o requirements/dev.txt
 
 # The kernel is compiled in place; an edited kernel.py makes the environment stale.
-$(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/*kernel.py)
+$(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/*kernel.p*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .

@@ -1,10 +1,11 @@
 """The 61-byte header of a v2 record batch: reading it, and changing what a broker may change in place.
 
-    base offset i64 · length i32 · leader epoch i32 · magic i8 · CRC u32 | attributes i16 · last offset delta i32 ·
-    base timestamp i64 · max timestamp i64 · producer id i64 · producer epoch i16 · base sequence i32 · count i32
+    base offset i64 · length i32 · leader epoch i32 · magic i8 · CRC u32 · attributes i16 ·
+    last offset delta i32 · base timestamp i64 · max timestamp i64 · producer id i64 · producer epoch i16 ·
+    base sequence i32 · record count i32
 
-The length counts what follows it. The CRC-32C covers what follows the CRC, so that a leader can give a batch its
-offset and epoch without computing it anew.
+The length counts what follows it. The CRC-32C covers what follows the CRC, so that a leader can give a batch
+its offset and epoch without computing it anew.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0: the producer set the timestamps; 1: the broker did, and `max_timestamp` is that of every record."""
+        """0: the producer set the timestamps; 1: the broker did, and all records have `max_timestamp`."""
         return (self.attributes & LOG_APPEND_TIME) >> 3
 
     @property
@@ -122,7 +123,7 @@ def patch_offsets(buf: bytearray | memoryview, position: int, base_offset: int, 
 def patch_times(
     buf: bytearray | memoryview, position: int, size: int, attributes: int, max_timestamp: int
 ) -> None:
-    """Replace attributes and largest timestamp of the batch of `size` bytes at `position`, and renew its CRC."""
+    """Replace attributes and largest timestamp of the `size` bytes long batch, and renew its CRC."""
     _ATTRIBUTES.pack_into(buf, position + ATTRIBUTES_AT, attributes)
     _TIMESTAMP.pack_into(buf, position + MAX_TIMESTAMP_AT, max_timestamp)
     _CRC.pack_into(buf, position + CRC_AT, compute_crc(buf, position, size))

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The loops over index entries and over the rows that scan() writes; kernel.pyi has the contracts."""
+"""The loops over index entries and over the rows that scan() writes; index_kernel.pyi has the contracts."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def index_floor(buf, entries: cython.Py_ssize_t, entry_size: cython.Py_ssize_t, 
     if entries < 0 or entries > len(buf) // entry_size:
         raise ValueError(f"{entries} entries of {entry_size} bytes do not fit into {len(buf)} bytes")
     wide: cython.bint = entry_size == 12
-    low: cython.Py_ssize_t = -1  # its key is <= target, or it is -1
-    high: cython.Py_ssize_t = entries  # its key is > target, or it is the number of entries
+    low: cython.Py_ssize_t = -1  # its key is <= target, or there is no such slot
+    high: cython.Py_ssize_t = entries  # its key is > target, or there is no such slot
     middle: cython.Py_ssize_t = entries - _PAGE // entry_size
+    if middle <= low:
+        middle = (low + high) // 2
     while high - low > 1:
-        if middle <= low or middle >= high:
-            middle = low + (high - low) // 2
         if _key(view, middle * entry_size, wide) <= target:
             low = middle
         else:
             high = middle
-        middle = low + (high - low) // 2
+        middle = (low + high) // 2
     return low
 
 
@@ -116,7 +116,7 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
     kept: cython.longlong[::1] = keep
     if count < 0 or count > len(rows) // 16 or count > len(keep):
         raise ValueError("rows or keep are too short")
-    # From the back: per producer, the epochs seen since its next transactional or control batch, and how often.
+    # From the back: per producer, how often an epoch was seen before its next transactional or control batch.
     runs: dict = {}
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t = count

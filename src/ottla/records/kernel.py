@@ -1,11 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The loops over batches and records, compiled where there is a C compiler and interpreted where there is none.
+"""The loops over batches: compiled where there is a C compiler, interpreted where there is none.
 
-kernel.pyi has the contracts. Three rules keep both ways the same and safe:
+The loops over records and over index entries are in record_kernel.py and index_kernel.py; callers import
+all of them from here. The .pyi files have the contracts. Three rules keep both ways of running the same,
+and safe:
 
-- every position is checked against the end before the byte there is read;
-- no sum can leave 64 bits: lengths have 32, and a timestamp is compared before it is added to;
-- what a loop without the GIL needs is a C number; Python sees its twin without the underscore.
+- a position is compared with the end before the byte there is read;
+- no sum leaves 64 bits: lengths have 32, and a timestamp or an offset is compared before it is added to;
+- what the compiled loops need is a C number; Python has its twin without the underscore.
 """
 
 from __future__ import annotations
@@ -17,8 +19,24 @@ import cython
 from crc32c import crc32c
 
 from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
+from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
-__all__ = ["epoch_rows", "index_floor", "index_rows", "producer_rows", "rows_in_order"]
+if cython.compiled:
+    from cython.cimports.ottla.records.record_kernel import check_bounds, walk_records
+else:
+    from ottla.records.record_kernel import check_bounds, walk_records
+
+__all__ = [
+    "check_records",
+    "decode",
+    "encode_records",
+    "epoch_rows",
+    "headers",
+    "index_floor",
+    "index_rows",
+    "producer_rows",
+    "rows_in_order",
+]
 
 COMPILED = cython.compiled
 if not COMPILED:
@@ -63,18 +81,13 @@ REC_ROW = 10
 REC_OFFSET, REC_TIMESTAMP, REC_KEY, REC_KEY_SIZE, REC_VALUE = range(5)
 REC_VALUE_SIZE, REC_HEADERS, REC_HEADER_COUNT, REC_START, REC_END = range(5, 10)
 
-# A literal past 32 bits would be a Python object in the loops.
-_UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
+# Literals past 32 bits would be Python objects in the loops.
 _SIGN = cython.declare(cython.longlong, 0x80000000)
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-_INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
 
-# Bytes before the records, and before what the length field counts.
+# Bytes before the records of a v2 batch, and before what the length field counts.
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
-# A walk over fewer bytes takes microseconds: not worth handing the GIL over.
-_RELEASE_GIL = cython.declare(cython.Py_ssize_t, 65536)
 
 
 @cython.cfunc
@@ -120,262 +133,6 @@ def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cyth
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int32 of at most 5 bytes: (value, position after it), or position -1 if it is cut, too long or too big."""
-    bits: cython.ulonglong = 0
-    byte: cython.ulonglong
-    shift: cython.int = 0
-    while at < end and shift <= 28:
-        byte = view[at]
-        at += 1
-        bits |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if bits > _UINT32_MAX:
-                break
-            return _unzigzag(bits), at
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int64 of at most 10 bytes: (value, position after it), or position -1 if it is cut, too long or too big."""
-    bits: cython.ulonglong = 0
-    byte: cython.ulonglong
-    shift: cython.int = 0
-    while at < end and shift <= 63:
-        byte = view[at]
-        at += 1
-        if shift == 63 and byte > 1:
-            break
-        bits |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return _unzigzag(bits), at
-        shift += 7
-    return 0, -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _unzigzag(bits: cython.ulonglong) -> cython.longlong:
-    half: cython.longlong = bits >> 1
-    sign: cython.longlong = bits & 1
-    return half ^ -sign
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    """Whether base + delta leaves 64 bits."""
-    return base > _INT64_MAX - delta if delta > 0 else base < _INT64_MIN - delta
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (
-        cython.int,  # status: OK, TRUNCATED if it ends past `end`, BAD_RECORD
-        cython.Py_ssize_t,  # position after the record
-        cython.longlong,  # timestamp delta
-        cython.longlong,  # offset delta
-        cython.Py_ssize_t,  # key position
-        cython.longlong,  # key size, -1 for null
-        cython.Py_ssize_t,  # value position
-        cython.longlong,  # value size, -1 for null
-        cython.Py_ssize_t,  # first header's position
-        cython.longlong,  # header count
-    )
-)
-def _record(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """Read the record at `at`: all of its lengths are checked, down to the last header."""
-    start: cython.Py_ssize_t = at
-    size: cython.longlong
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    size, at = _varint(view, at, end)
-    if at < 0:  # five bytes decide; with fewer, more may come
-        return (_TRUNCATED if end - start < 5 else _BAD_RECORD), start, 0, 0, 0, 0, 0, 0, 0, 0
-    if size < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    if size > end - at:
-        return _TRUNCATED, start, 0, 0, 0, 0, 0, 0, 0, 0
-    stop: cython.Py_ssize_t = at + size
-    at += 1  # the attributes byte has no use yet; if even that is missing, the next read fails
-    time_delta, at = _varlong(view, at, stop)
-    if at < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    offset_delta, at = _varint(view, at, stop)
-    if at < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    key_size: cython.longlong
-    key_at: cython.Py_ssize_t
-    key_size, key_at, at = _field(view, at, stop)
-    if at < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    value_size: cython.longlong
-    value_at: cython.Py_ssize_t
-    value_size, value_at, at = _field(view, at, stop)
-    if at < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    header_count: cython.longlong
-    header_count, at = _varint(view, at, stop)
-    if at < 0 or header_count < 0:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    headers_at: cython.Py_ssize_t = at
-    if header_count > 0:
-        at = _skip_headers(view, at, stop, header_count)
-    if at != stop:
-        return _BAD_RECORD, start, 0, 0, 0, 0, 0, 0, 0, 0
-    return (
-        _OK,
-        stop,
-        time_delta,
-        offset_delta,
-        key_at,
-        key_size,
-        value_at,
-        value_size,
-        headers_at,
-        header_count,
-    )
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t, cython.Py_ssize_t))
-def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t):
-    """Bytes behind their length: (size or -1 for null, position, position after), or position after -1 if they do not fit."""
-    size: cython.longlong
-    size, at = _varint(view, at, stop)
-    if at < 0 or size < -1 or size > stop - at:
-        return 0, 0, -1
-    return size, at, at + (size if size > 0 else 0)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _skip_headers(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    stop: cython.Py_ssize_t,
-    count: cython.longlong,
-) -> cython.Py_ssize_t:
-    """The position after `count` headers, or -1."""
-    size: cython.longlong
-    start: cython.Py_ssize_t
-    while count > 0:
-        size, start, at = _field(view, at, stop)
-        if at < 0 or size < 0:  # a header has a key, if an empty one
-            return -1
-        size, start, at = _field(view, at, stop)
-        if at < 0:
-            return -1
-        count -= 1
-    return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
-)
-def _walk(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    dense: cython.bint,
-    last_delta: cython.longlong,
-):
-    """check_records() without the GIL; no offset delta may pass `last_delta`."""
-    index: cython.longlong
-    timestamp: cython.longlong
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    previous: cython.longlong = -1
-    lowest: cython.longlong = _INT64_MAX
-    highest: cython.longlong = _INT64_MIN
-    highest_index: cython.longlong = -1
-    null_keys: cython.longlong = 0
-    status: cython.int
-    position: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_size: cython.longlong
-    headers: cython.longlong
-    index = 0
-    while index < count:
-        if at >= end:
-            return _BAD_COUNT, -1, -1, -1, -1, 0
-        status, at, time_delta, offset_delta, position, key_size, position, value_size, position, headers = (
-            _record(view, at, end)
-        )
-        if status != _OK:  # the whole batch is here, so a record that ends past it is bad, not cut
-            return _BAD_RECORD, index, -1, -1, -1, 0
-        if (offset_delta != index) if dense else (offset_delta <= previous or offset_delta > last_delta):
-            return _BAD_OFFSETS, index, -1, -1, -1, 0
-        previous = offset_delta
-        if _overflows(base_timestamp, time_delta):
-            return _BAD_RECORD, index, -1, -1, -1, 0
-        timestamp = base_timestamp + time_delta
-        if timestamp < lowest:
-            lowest = timestamp
-        if timestamp > highest:
-            highest = timestamp
-            highest_index = index
-        if key_size < 0:
-            null_keys += 1
-        index += 1
-    if at != end or count < 0:
-        return _BAD_COUNT, -1, -1, -1, -1, 0
-    if count == 0:
-        return _OK, -1, -1, -1, -1, 0
-    return _OK, -1, lowest, highest, highest_index, null_keys
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.returns(
-    (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
-)
-def _check_records(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    dense: cython.bint,
-    last_delta: cython.longlong,
-):
-    result = cython.declare(
-        (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
-    )
-    if end - at < _RELEASE_GIL:
-        return _walk(view, at, end, count, base_timestamp, dense, last_delta)
-    with cython.nogil:
-        result = _walk(view, at, end, count, base_timestamp, dense, last_delta)
-    return result
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _frame(
     view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.int:
@@ -404,7 +161,7 @@ def _read_v2(
     row: cython.longlong[::1],
     to: cython.Py_ssize_t,
 ) -> cython.int:
-    """Write the row of the v2 header at `at`, in the order of the columns, and check what the CRC cannot promise."""
+    """Write the row of the v2 header at `at`, column by column, and check what the CRC does not promise."""
     base_offset: cython.longlong = _int64(view, at)
     attributes: cython.longlong = _int16(view, at + 21)
     last_delta: cython.longlong = _int32(view, at + 23)
@@ -442,7 +199,7 @@ def _read_legacy(
     row: cython.longlong[::1],
     to: cython.Py_ssize_t,
 ) -> cython.int:
-    """Write the row of the magic 0 or 1 message at `at`; a compressed one wraps others, whose number is unknown."""
+    """Write the row of the magic 0 or 1 message at `at`; what a compressed one wraps is not counted."""
     offset: cython.longlong = _int64(view, at)
     magic: cython.int = view[at + 16]
     attributes: cython.longlong = view[at + 17]
@@ -490,12 +247,6 @@ def _legacy_null_keys(
 
 
 @cython.cfunc
-def _bounds(start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t):
-    if start < 0 or start > end or end > size:
-        raise ValueError(f"[{start}, {end}) does not lie within the {size} bytes of the buffer")
-
-
-@cython.cfunc
 def _scan_one(
     source: memoryview,
     view: cython.const[cython.uchar][::1],
@@ -525,9 +276,13 @@ def _scan_one(
     if status != _OK or not flags & 2 or row[to + 7] & 7:
         return status
     if v2:
-        result = _check_records(view, at + _HEADER, stop, row[to + 11], row[to + 12], False, row[to + 14])
-        row[to + 15] = result[5]
-        return result[0]
+        _unused: cython.longlong
+        null_keys: cython.longlong
+        status, _unused, _unused, _unused, _unused, null_keys = walk_records(
+            view, at + _HEADER, stop, row[to + 11], row[to + 12], False, row[to + 14]
+        )
+        row[to + 15] = null_keys
+        return status
     row[to + 15] = _legacy_null_keys(view, at + (26 if row[to + 6] == 1 else 18), stop)
     return _BAD_RECORD if row[to + 15] < 0 else _OK
 
@@ -542,7 +297,7 @@ def scan(
 ):
     view: cython.const[cython.uchar][::1] = buf
     row: cython.longlong[::1] = rows
-    _bounds(start, end, len(buf))
+    check_bounds(start, end, len(buf))
     source: memoryview = memoryview(buf)
     room: cython.Py_ssize_t = len(rows) // 16
     written: cython.Py_ssize_t = 0
@@ -559,7 +314,7 @@ def scan(
 
 def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     view: cython.const[cython.uchar][::1] = buf
-    _bounds(start, end, len(buf))
+    check_bounds(start, end, len(buf))
     status: cython.int = _frame(view, start, end)
     if status == _OK and view[start + 16] != 2:
         status = _BAD_MAGIC
@@ -584,12 +339,12 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
             status = _BAD_CRC
         elif (attributes & 7) > 4:
             status = _BAD_ATTRIBUTES
-        elif base_offset < 0 or last_delta < 0 or base_offset > _INT64_MAX - last_delta:
-            status = _BAD_OFFSETS
-        elif count != last_delta + 1:
+        elif count < 1 or count != last_delta + 1:
             status = _BAD_COUNT
+        elif base_offset < 0 or base_offset > _INT64_MAX - last_delta:
+            status = _BAD_OFFSETS
         elif not attributes & 7:
-            status, bad_index, lowest, highest, highest_index, null_keys = _check_records(
+            status, bad_index, lowest, highest, highest_index, null_keys = walk_records(
                 view, start + _HEADER, start + size, count, base_timestamp, True, last_delta
             )
     return (
@@ -612,116 +367,9 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     )
 
 
-def check_records(
-    buf,
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    dense: cython.bint,
-):
-    view: cython.const[cython.uchar][::1] = buf
-    _bounds(start, end, len(buf))
-    return _check_records(view, start, end, count, base_timestamp, dense, _INT32_MAX)
-
-
-def decode(
-    buf,
-    start: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    rows,
-):
-    view: cython.const[cython.uchar][::1] = buf
-    row: cython.longlong[::1] = rows
-    _bounds(start, end, len(buf))
-    return _decode(view, start, end, base_offset, base_timestamp, row, len(rows) // 10)
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.int))
-def _decode(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    row: cython.longlong[::1],
-    room: cython.Py_ssize_t,
-):
-    status: cython.int
-    stop: cython.Py_ssize_t
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_at: cython.Py_ssize_t
-    value_size: cython.longlong
-    headers_at: cython.Py_ssize_t
-    header_count: cython.longlong
-    to: cython.Py_ssize_t = 0
-    written: cython.Py_ssize_t = 0
-    with cython.nogil:
-        while at < end and written < room:
-            (
-                status,
-                stop,
-                time_delta,
-                offset_delta,
-                key_at,
-                key_size,
-                value_at,
-                value_size,
-                headers_at,
-                header_count,
-            ) = _record(view, at, end)
-            if status == _OK and (
-                _overflows(base_timestamp, time_delta) or _overflows(base_offset, offset_delta)
-            ):
-                status = _BAD_RECORD
-            if status != _OK:
-                return written, at, status
-            row[to] = base_offset + offset_delta
-            row[to + 1] = base_timestamp + time_delta
-            row[to + 2] = key_at
-            row[to + 3] = key_size
-            row[to + 4] = value_at
-            row[to + 5] = value_size
-            row[to + 6] = headers_at
-            row[to + 7] = header_count
-            row[to + 8] = at
-            row[to + 9] = stop
-            to += 10
-            written += 1
-            at = stop
-    return written, at, _OK
-
-
-def headers(buf, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong):
-    view: cython.const[cython.uchar][::1] = buf
-    _bounds(position, end, len(buf))
-    found: list = []
-    key_size: cython.longlong
-    key_at: cython.Py_ssize_t
-    value_size: cython.longlong
-    value_at: cython.Py_ssize_t
-    while count > 0:
-        key_size, key_at, position = _field(view, position, end)
-        if position >= 0 and key_size >= 0:
-            value_size, value_at, position = _field(view, position, end)
-        if position < 0 or key_size < 0:
-            raise ValueError("malformed headers: the record was not located by decode()")
-        key = bytes(buf[key_at : key_at + key_size])
-        found.append((key, None if value_size < 0 else bytes(buf[value_at : value_at + value_size])))
-        count -= 1
-    return found
-
-
 def find_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t, offset: cython.longlong):
     view: cython.const[cython.uchar][::1] = buf
-    _bounds(start, end, len(buf))
+    check_bounds(start, end, len(buf))
     return _find_batch(view, start, end, offset)
 
 

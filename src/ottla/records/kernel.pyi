@@ -1,7 +1,8 @@
-"""Types and contracts of the compiled loops; kernel.py says how they work.
+"""Types and contracts of the compiled loops over batches; kernel.py says how they work.
 
-All positions are absolute in `buf`. Every function takes any contiguous bytes-like object (bytes, bytearray,
-memoryview, mmap), checks every length before it uses it, and never reads at or past `end`.
+All positions are absolute in `buf`. Every function takes any contiguous bytes-like object (bytes,
+bytearray, memoryview, mmap), checks every length before it uses it, and never reads at or past `end`. A
+range that is not inside the buffer is the caller's mistake: ValueError. Numbers are int64.
 """
 
 from array import array
@@ -13,6 +14,10 @@ from ottla.records.index_kernel import index_floor as index_floor
 from ottla.records.index_kernel import index_rows as index_rows
 from ottla.records.index_kernel import producer_rows as producer_rows
 from ottla.records.index_kernel import rows_in_order as rows_in_order
+from ottla.records.record_kernel import check_records as check_records
+from ottla.records.record_kernel import decode as decode
+from ottla.records.record_kernel import encode_records as encode_records
+from ottla.records.record_kernel import headers as headers
 
 COMPILED: bool
 
@@ -49,40 +54,9 @@ NULL_KEYS: int  # 15, records without a key where records were checked, else -1
 
 # scan() flags
 CHECK_CRC: int  # 1
-CHECK_RECORDS: int  # 2: every record of uncompressed v2 batches
+CHECK_RECORDS: int  # 2: every record of uncompressed v2 batches; key and value of a plain magic 0/1 message
 
-def scan(
-    buf: Buffer, start: int, end: int, rows: array[int], flags: int, shift: int = 0
-) -> tuple[int, int, int]:
-    """Walk whole batches of any magic: (rows written, position after the last good batch, status).
-
-    Stops with OK at `end` or when `rows` is full, with TRUNCATED before a batch that is not all there, with BAD_* at
-    a batch that is wrong (it is not counted; its header fields are still written into the next free row if there is one and it has a whole header).
-    Header rules for v2: length >= 49, magic 0..2, count >= 0 and count <= last_offset_delta + 1, last_offset_delta >= 0,
-    base_offset >= 0, base_offset + delta does not overflow, codec <= 4. Checks that need GIL-held work over 1 ms are cut
-    into calls by the size of `rows` (callers use at most 512 rows); long record walks release the GIL.
-    `shift` is added to the positions in the rows: where `buf` begins in a file.
-    """
-
-def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:
-    """Check the one v2 batch at `start` for a leader's append, in a single call.
-
-    (status, size, base_offset, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
-    producer_epoch, base_sequence, count, bad_index, min_ts, max_ts, max_ts_index, null_keys). Header, CRC, and for uncompressed batches every record
-    (offset deltas 0, 1, 2, ...). For compressed ones bad_index, min_ts, max_ts, max_ts_index are -1 and null_keys is 0: decompress, then check_records.
-    A magic other than 2 gives BAD_MAGIC.
-    """
-
-def check_records(
-    buf: Buffer, start: int, end: int, count: int, base_timestamp: int, dense: bool
-) -> tuple[int, int, int, int, int, int]:
-    """(status, bad_index, min_ts, max_ts, max_ts_index, null_keys) of `count` v2 records that fill [start, end) exactly.
-
-    dense: offset deltas must be 0, 1, 2, ... (a producer's batch); else they must only grow (a compacted one).
-    bad_index is the number of the first bad record, else -1.
-    """
-
-# decode() writes one row of REC_ROW numbers a record; these are the columns.
+# decode() writes one row of REC_ROW numbers (int64) a record; these are the columns.
 REC_ROW: int  # 10
 REC_OFFSET: int  # 0
 REC_TIMESTAMP: int  # 1
@@ -95,18 +69,39 @@ REC_HEADER_COUNT: int  # 7
 REC_START: int  # 8, position of the record's length varint
 REC_END: int  # 9
 
-def decode(
-    buf: Buffer, start: int, end: int, base_offset: int, base_timestamp: int, rows: array[int]
+def scan(
+    buf: Buffer, start: int, end: int, rows: array[int], flags: int, shift: int = 0
 ) -> tuple[int, int, int]:
-    """Locate records: (rows written, position after the last, status OK / TRUNCATED / BAD_RECORD). Stops when rows is full."""
+    """Walk whole batches of any magic: (rows written, position after the last good batch, status).
 
-def headers(buf: Buffer, position: int, end: int, count: int) -> list[tuple[bytes, bytes | None]]:
-    """The headers of one record located by decode()."""
+    Stops with OK at `end` or when `rows` is full, with TRUNCATED before a batch that is not all there, with
+    BAD_* at a batch that is wrong. That batch is not counted; if its magic is known, its header is whole
+    and a row is free, its header fields are written there all the same. Checked in this order: length (v2:
+    >= 49, v1: >= 22, v0: >= 14) and magic (0..2), CRC if asked for, codec (<= 4, magic 0/1: <= 3), 0 <=
+    count <= last_offset_delta + 1, base_offset >= 0 and base_offset + delta within 64 bits, records if
+    asked for. Offset deltas of records must grow and stay <= last_offset_delta. Callers use at most 512
+    rows, so that a call with the GIL stays under a millisecond; long record walks and long CRCs release it. `shift`
+    is added to the positions in the rows: where `buf` begins in a file.
+    """
+
+def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:
+    """Check the one v2 batch at `start` for a leader's append, in a single call.
+
+    (status, size, base_offset, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id,
+    producer_epoch, base_sequence, count, bad_index, min_ts, max_ts, max_ts_index, null_keys).
+
+    Header and CRC in the order of scan(), but offsets must be dense (count is last_offset_delta + 1, at
+    least 1), and for uncompressed batches every record (offset deltas 0, 1, 2, ...). For compressed ones
+    bad_index, min_ts, max_ts and max_ts_index are -1 and null_keys is 0: decompress, then check_records. A
+    magic other than 2 gives BAD_MAGIC. Where there is no whole v2 header, size is 0 and the fields have no
+    meaning.
+    """
 
 def find_batch(buf: Buffer, start: int, end: int, offset: int) -> tuple[int, int, int, int, int]:
     """The first batch whose last offset is >= offset: (status, position, size, base_offset, last_offset).
 
-    Looks at headers only (no CRC). OK when found; TRUNCATED with the position reached when the headers in [start, end) run out
-    (the batch at that position may begin before `end` with its header cut; a body that ends past `end` is no obstacle: the position may then lie past `end`).
-    BAD_LENGTH / BAD_MAGIC for a header that makes no sense.
+    Looks at headers only (no CRC). OK when found; TRUNCATED with the position reached when the headers in
+    [start, end) run out (the batch at that position may begin before `end` with its header cut; a body that
+    ends past `end` is no obstacle: the position may then lie past `end`). BAD_LENGTH, BAD_MAGIC or
+    BAD_OFFSETS for a header that makes no sense.
     """
