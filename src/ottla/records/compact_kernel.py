@@ -13,6 +13,8 @@ from crc32c import crc32c
 
 FILTER, FILTER_OR_EMPTY, EMPTY, DROP, MARK, COPY = range(6)
 DONE, PACKED, FULL, NO_ROOM, BAD = range(5)
+# A new time delta takes up to 9 bytes more than the old one, and its record's length one more.
+GROWTH_BYTES = 10
 
 _FILTER_OR_EMPTY = cython.declare(cython.int, 1)
 _EMPTY = cython.declare(cython.int, 2)
@@ -46,7 +48,6 @@ _DELETE_HORIZON = cython.declare(cython.longlong, 0x40)
 _KEPT_WHEN_EMPTY = cython.declare(cython.longlong, 0x38)
 
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
-# A new time delta takes up to 9 bytes more than the old one, and its record's length one more.
 _GROWTH = cython.declare(cython.Py_ssize_t, 10)
 
 _UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)

@@ -21,8 +21,10 @@ COPY: int  # 5: byte for byte
 DONE: int  # 0: all rows are through
 PACKED: int  # 1: this row is not a plain batch
 FULL: int  # 2: the map is; of this row some keys may be entered
-NO_ROOM: int  # 3: `out` is too short for this row, which may need its size and 10 bytes a record
+NO_ROOM: int  # 3: `out` is too short for this row, which may need its size and GROWTH_BYTES a record
 BAD: int  # 4: a record of this row is malformed
+
+GROWTH_BYTES: int  # 10
 
 def siphash(data: Buffer, key0: int, key1: int) -> tuple[int, int]:
     """SipHash-2-4 with 128 bits of output: the low and the high half."""

@@ -43,7 +43,7 @@ class Flusher:
         self._busy = False
         self._again = False
         self._new_files = True  # names that are not yet durable
-        self._cuts = 0  # a sync begun before a truncation says nothing about the log after it
+        self.cuts = 0  # a sync begun before a truncation says nothing about the log after it
 
     def wait(self, offset: int, done: Done) -> None:
         """Call `done` once all below `offset` is on disk."""
@@ -60,7 +60,7 @@ class Flusher:
             self._again = True
             return
         self._busy = True
-        target, cuts, work = self._log.end_offset, self._cuts, self._plan()
+        target, cuts, work = self._log.end_offset, self.cuts, self._plan()
         self._runtime.run_blocking(work, lambda _, error: self._synced(target, cuts, error))
 
     def segment_added(self) -> None:
@@ -71,7 +71,7 @@ class Flusher:
     def flush_now(self, *, everything: bool = False) -> None:
         """Flush on this thread. `everything`: with the active segment's indexes, for a clean stop."""
         self._log.dir.check_online()
-        target, cuts = self._log.end_offset, self._cuts
+        target, cuts = self._log.end_offset, self.cuts
         self.requested = target
         error: OSError | None = None
         try:
@@ -84,7 +84,7 @@ class Flusher:
 
     def cut(self, offset: int, *, begin_anew: bool = False) -> None:
         """The log is about to lose everything from `offset` on."""
-        self._cuts += 1
+        self.cuts += 1
         self._new_files = True
         self.recovery_point = offset if begin_anew else min(self.recovery_point, offset)
         self.requested = min(self.requested, self.recovery_point)
@@ -128,7 +128,7 @@ class Flusher:
                 done(error)
             return
         self.flushed_ms = self._runtime.monotonic_ms()
-        if cuts == self._cuts:
+        if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, target)
         ready = [entry for entry in self._waiting if entry[0] <= self.recovery_point]
         self._waiting = [entry for entry in self._waiting if entry[0] > self.recovery_point]
