@@ -77,7 +77,10 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        return Codec(self.attributes & CODEC_MASK)
+        number = self.attributes & CODEC_MASK
+        if number > Codec.ZSTD:
+            raise CorruptRecordError(f"the batch at offset {self.base_offset} has unknown codec {number}")
+        return Codec(number)
 
     @property
     def timestamp_type(self) -> int:
@@ -114,6 +117,11 @@ def compute_crc(buf: Buffer, position: int, size: int) -> int:
     return crc32c(memoryview(buf)[position + ATTRIBUTES_AT : position + size])
 
 
+def write_crc(buf: bytearray | memoryview, position: int, size: int) -> None:
+    """Make the CRC of the `size` bytes long batch right."""
+    _CRC.pack_into(buf, position + CRC_AT, compute_crc(buf, position, size))
+
+
 def patch_offsets(buf: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Give the batch at `position` its place in the log. The CRC does not cover these fields."""
     length = int.from_bytes(buf[position + 8 : position + OVERHEAD_SIZE], "big")
@@ -126,4 +134,4 @@ def patch_times(
     """Replace attributes and largest timestamp of the `size` bytes long batch, and renew its CRC."""
     _ATTRIBUTES.pack_into(buf, position + ATTRIBUTES_AT, attributes)
     _TIMESTAMP.pack_into(buf, position + MAX_TIMESTAMP_AT, max_timestamp)
-    _CRC.pack_into(buf, position + CRC_AT, compute_crc(buf, position, size))
+    write_crc(buf, position, size)

@@ -80,8 +80,8 @@ def scan(
     >= 49, v1: >= 22, v0: >= 14) and magic (0..2), CRC if asked for, codec (<= 4, magic 0/1: <= 3), 0 <=
     count <= last_offset_delta + 1, base_offset >= 0 and base_offset + delta within 64 bits, records if
     asked for. Offset deltas of records must grow and stay <= last_offset_delta. Callers use at most 512
-    rows, so that a call with the GIL stays under a millisecond; long record walks and long CRCs release it. `shift`
-    is added to the positions in the rows: where `buf` begins in a file.
+    rows, so that a call with the GIL stays under a millisecond; long record walks and long CRCs release it.
+    `shift` is added to the positions in the rows: where `buf` begins in a file.
     """
 
 def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:

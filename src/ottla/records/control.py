@@ -1,0 +1,79 @@
+"""Control batches: the markers that end a transaction in a partition.
+
+A control batch holds one record. Its key is (version i16, type i16); for the types abort (0) and commit (1)
+its value is (version i16, coordinator epoch i32). Other types, such as Kafka's own for a change of leader,
+are not ours to read and are left alone; later versions only add fields at the end.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from typing_extensions import Buffer
+
+from ottla.errors import CorruptRecordError
+from ottla.records.batch import NO_EPOCH
+from ottla.records.builder import NewRecord, build_batch
+from ottla.records.record import Record, read_records
+
+ABORT = 0
+COMMIT = 1
+
+_KEY = Struct(">hh")
+_VALUE = Struct(">hi")
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as its coordinator wrote it."""
+
+    is_abort: bool
+    coordinator_epoch: int
+
+
+def build_marker(
+    marker: Marker,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp: int,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = NO_EPOCH,
+) -> bytearray:
+    """The control batch that ends the producer's transaction."""
+    key = _KEY.pack(0, ABORT if marker.is_abort else COMMIT)
+    return build_batch(
+        [NewRecord(timestamp, key, _VALUE.pack(0, marker.coordinator_epoch))],
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def control_type(record: Record) -> int:
+    """The type in a control record's key: ABORT, COMMIT, or one that is unknown here."""
+    if record.key is None or len(record.key) < _KEY.size:
+        raise CorruptRecordError(f"the control record at offset {record.offset} has no whole key")
+    version, kind = _KEY.unpack_from(record.key)
+    if version < 0:
+        raise CorruptRecordError(f"the control record at offset {record.offset} has key version {version}")
+    return int(kind)
+
+
+def parse_marker(buf: Buffer, position: int = 0) -> Marker | None:
+    """The marker in the control batch at `position`; None if it is of another type, or compacted away."""
+    record = next(read_records(buf, position), None)
+    if record is None:
+        return None
+    kind = control_type(record)
+    if kind not in (ABORT, COMMIT):
+        return None
+    if record.value is None or len(record.value) < _VALUE.size:
+        raise CorruptRecordError(f"the marker at offset {record.offset} has no whole value")
+    version, coordinator_epoch = _VALUE.unpack_from(record.value)
+    if version < 0:
+        raise CorruptRecordError(f"the marker at offset {record.offset} has version {version}")
+    return Marker(kind == ABORT, coordinator_epoch)
