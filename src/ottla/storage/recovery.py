@@ -91,6 +91,7 @@ class _Loader:
         self._epochs.truncate_from_start(start_offset)
         active = self._segments.active
         active.open_for_append(self._config)
+        snapshots.delete_after(self._fs, self._path, end_offset)  # they tell of records that are gone
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
         )
