@@ -60,6 +60,12 @@ _SIP1 = cython.declare(cython.ulonglong, 0x646F72616E646F6D)
 _SIP2 = cython.declare(cython.ulonglong, 0x6C7967656E657261)
 _SIP3 = cython.declare(cython.ulonglong, 0x7465646279746573)
 
+# How a record that was read ahead stands to the map: not to be looked up at all, without a key, with one.
+_OUT_OF_RANGE = cython.declare(cython.longlong, 0)
+_IN_RANGE = cython.declare(cython.longlong, 1)
+_KEYED = cython.declare(cython.longlong, 2)
+_AHEAD = cython.declare(cython.Py_ssize_t, 64)
+
 _SLOT_WORDS = 3
 _FIRST_SLOTS = 1 << 16
 _GROWTH_FACTOR = 4
@@ -343,19 +349,26 @@ def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _home(slots: cython.ulonglong, hash0: cython.ulonglong) -> cython.Py_ssize_t:
+    """The first word of the slot where a search for the hash begins."""
+    return ((hash0 >> 32) * slots >> 32) * 3
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _find(
     table: cython.ulonglong[::1], slots: cython.ulonglong, hash0: cython.ulonglong, hash1: cython.ulonglong
 ) -> cython.Py_ssize_t:
     """The first word of the slot that has this hash, or of the free one where it belongs."""
-    slot: cython.ulonglong = ((hash0 >> 32) * slots) >> 32
-    at: cython.Py_ssize_t
-    while True:
-        at = slot * 3
-        if table[at + 2] == 0 or (table[at] == hash0 and table[at + 1] == hash1):
-            return at
-        slot += 1
-        if slot == slots:
-            slot = 0
+    at: cython.Py_ssize_t = _home(slots, hash0)
+    end: cython.Py_ssize_t = slots * 3
+    while table[at + 2] != 0 and (table[at] != hash0 or table[at + 1] != hash1):
+        at += 3
+        if at == end:
+            at = 0
+    return at
 
 
 @cython.cfunc
@@ -380,6 +393,65 @@ def _rehash(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _read_ahead(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    base_timestamp: cython.longlong,
+    low: cython.longlong,
+    high: cython.longlong,
+    read: cython.longlong[::1],
+    hashes: cython.ulonglong[::1],
+    table: cython.ulonglong[::1],
+    slots: cython.ulonglong,
+    key0: cython.ulonglong,
+    key1: cython.ulonglong,
+) -> cython.Py_ssize_t:
+    """Read `count` records into rows of `read`, hash the keys of those in [low, high]; the position after, or -1.
+
+    The places that the hashes have in the table are touched in a loop that does nothing else, so that the memory
+    is asked for all of them at once: the table is much larger than a cache, and waiting for one place after the
+    other would take most of a cleaner's time.
+    """
+    body: cython.Py_ssize_t
+    timed: cython.Py_ssize_t
+    time_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_at: cython.Py_ssize_t
+    key_size: cython.longlong
+    value_size: cython.longlong
+    start: cython.Py_ssize_t
+    kind: cython.longlong
+    index: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    for index in range(count):
+        start = at
+        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
+        if at < 0 or _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+            return -1
+        kind = _IN_RANGE if low <= base_offset + offset_delta <= high else _OUT_OF_RANGE
+        if kind == _IN_RANGE and key_size >= 0:
+            kind = _KEYED
+            hashes[index * 2], hashes[index * 2 + 1] = _siphash(view, key_at, key_size, key0, key1)
+        read[to] = start
+        read[to + 1] = at
+        read[to + 2] = body
+        read[to + 3] = timed
+        read[to + 4] = base_timestamp + time_delta
+        read[to + 5] = base_offset + offset_delta
+        read[to + 6] = kind
+        read[to + 7] = value_size
+        to += 8
+    for index in range(count):
+        hashes[2 * _AHEAD + index] = table[_home(slots, hashes[index * 2]) + 2]
+    return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 @cython.returns((cython.int, cython.longlong))
 def _map_records(
     view: cython.const[cython.uchar][::1],
@@ -388,6 +460,8 @@ def _map_records(
     count: cython.longlong,
     base_offset: cython.longlong,
     first_offset: cython.longlong,
+    read: cython.longlong[::1],
+    hashes: cython.ulonglong[::1],
     table: cython.ulonglong[::1],
     slots: cython.ulonglong,
     entries: cython.longlong,
@@ -396,32 +470,50 @@ def _map_records(
     key1: cython.ulonglong,
 ):
     """Enter the keys of one batch: (DONE, FULL or BAD, number of entries)."""
-    body: cython.Py_ssize_t
-    timed: cython.Py_ssize_t
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_size: cython.longlong
-    hash0: cython.ulonglong
-    hash1: cython.ulonglong
     slot: cython.Py_ssize_t
+    some: cython.Py_ssize_t
+    index: cython.Py_ssize_t
     while count > 0:
-        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
-        if at < 0 or _overflows(base_offset, offset_delta):
+        some = min(count, _AHEAD)
+        at = _read_ahead(
+            view, at, end, some, base_offset, 0, first_offset, _INT64_MAX, read, hashes, table, slots, key0, key1
+        )
+        if at < 0:
             return _BAD, entries
-        if key_size >= 0 and base_offset + offset_delta >= first_offset:
-            hash0, hash1 = _siphash(view, key_at, key_size, key0, key1)
-            slot = _find(table, slots, hash0, hash1)
+        for index in range(some):
+            if read[index * 8 + 6] != _KEYED:
+                continue
+            slot = _find(table, slots, hashes[index * 2], hashes[index * 2 + 1])
             if table[slot + 2] == 0:
                 if entries >= limit:
                     return _FULL, entries
                 entries += 1
-                table[slot] = hash0
-                table[slot + 1] = hash1
-            table[slot + 2] = base_offset + offset_delta + 1
-        count -= 1
+                table[slot] = hashes[index * 2]
+                table[slot + 1] = hashes[index * 2 + 1]
+            table[slot + 2] = read[index * 8 + 5] + 1
+        count -= some
     return (_DONE if at == end else _BAD), entries
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _stays(
+    read: cython.longlong[::1],
+    row: cython.Py_ssize_t,
+    hashes: cython.ulonglong[::1],
+    index: cython.Py_ssize_t,
+    keep_deletes: cython.bint,
+    table: cython.ulonglong[::1],
+    slots: cython.ulonglong,
+) -> cython.bint:
+    if read[row + 6] == _OUT_OF_RANGE:
+        return True
+    if read[row + 6] != _KEYED or (read[row + 7] < 0 and not keep_deletes):
+        return False
+    last: cython.longlong = table[_find(table, slots, hashes[index * 2], hashes[index * 2 + 1]) + 2]
+    return last == 0 or read[row + 5] + 1 >= last
 
 
 @cython.cfunc
@@ -448,63 +540,68 @@ def _filter(
     out: cython.uchar[::1],
     to: cython.Py_ssize_t,
     latest: cython.longlong,
+    read: cython.longlong[::1],
+    hashes: cython.ulonglong[::1],
     table: cython.ulonglong[::1],
     slots: cython.ulonglong,
     key0: cython.ulonglong,
     key1: cython.ulonglong,
 ):
     """Copy the records that stay. With a `horizon` (not -1) their time deltas are told relative to it."""
-    body: cython.Py_ssize_t
-    timed: cython.Py_ssize_t
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_size: cython.longlong
-    hash0: cython.ulonglong
-    hash1: cython.ulonglong
+    some: cython.Py_ssize_t
+    index: cython.Py_ssize_t
+    row: cython.Py_ssize_t
     timestamp: cython.longlong
-    found: cython.ulonglong
-    start: cython.Py_ssize_t
-    keep: cython.bint
     kept: cython.longlong = 0
     tombstones: cython.longlong = 0
     highest: cython.longlong = _INT64_MIN
     run: cython.Py_ssize_t = at  # kept records from here on are not copied yet
     while count > 0:
-        start = at
-        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
-        if at < 0 or _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+        some = min(count, _AHEAD)
+        at = _read_ahead(
+            view, at, end, some, base_offset, base_timestamp, _INT64_MIN, latest, read, hashes, table, slots, key0, key1
+        )
+        if at < 0:
             return _BAD, to, 0, 0, 0
-        keep = True
-        if base_offset + offset_delta <= latest:
-            keep = key_size >= 0 and (value_size >= 0 or keep_deletes)
-            if keep:
-                hash0, hash1 = _siphash(view, key_at, key_size, key0, key1)
-                found = table[_find(table, slots, hash0, hash1) + 2]
-                keep = found == 0 or base_offset + offset_delta + 1 >= cython.cast(cython.longlong, found)
-        if not keep:
-            to = _copy(view, run, start, out, to)
-            run = at
-        else:
-            timestamp = base_timestamp + time_delta
+        for index in range(some):
+            row = index * 8
+            if not _stays(read, row, hashes, index, keep_deletes, table, slots):
+                to = _copy(view, run, read[row], out, to)
+                run = read[row + 1]
+                continue
+            timestamp = read[row + 4]
             kept += 1
-            tombstones += value_size < 0
+            tombstones += read[row + 7] < 0
             if timestamp > highest:
                 highest = timestamp
             if horizon >= 0:
                 if _overflows(timestamp, -horizon):
                     return _TOO_FAR, to, 0, 0, 0
-                timestamp -= horizon
-                to = _put_varint(out, to, 1 + _varint_size(timestamp) + at - timed)
-                to = _copy(view, body, body + 1, out, to)
-                to = _put_varint(out, to, timestamp)
-                to = _copy(view, timed, at, out, to)
-                run = at
-        count -= 1
+                run = read[row + 1]
+                to = _put_record(view, read[row + 2], read[row + 3], run, timestamp - horizon, out, to)
+        count -= some
     if at != end:
         return _BAD, to, 0, 0, 0
     return _DONE, _copy(view, run, at, out, to), kept, tombstones, highest
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_record(
+    view: cython.const[cython.uchar][::1],
+    body: cython.Py_ssize_t,
+    timed: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    time_delta: cython.longlong,
+    out: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """A record with another time delta: attributes from `body`, and all from `timed` on."""
+    to = _put_varint(out, to, 1 + _varint_size(time_delta) + stop - timed)
+    to = _copy(view, body, body + 1, out, to)
+    to = _put_varint(out, to, time_delta)
+    return _copy(view, timed, stop, out, to)
 
 
 @cython.cfunc
@@ -522,6 +619,8 @@ def _clean_batch(
     out: cython.uchar[::1],
     to: cython.Py_ssize_t,
     latest: cython.longlong,
+    read: cython.longlong[::1],
+    hashes: cython.ulonglong[::1],
     table: cython.ulonglong[::1],
     slots: cython.ulonglong,
     key0: cython.ulonglong,
@@ -546,7 +645,7 @@ def _clean_batch(
     if action != _EMPTY:
         status, stop, kept, tombstones, highest = _filter(
             view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
-            out, to + _HEADER, latest, table, slots, key0, key1,
+            out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
         )  # fmt: skip
         if status != _DONE:
             return status, to, False
@@ -562,14 +661,14 @@ def _clean_batch(
     if not marked and (tombstones > 0 or action == _MARK):
         status, stop, kept, tombstones, highest = _filter(
             view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, horizon,
-            out, to + _HEADER, latest, table, slots, key0, key1,
+            out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
         )  # fmt: skip
         if status == _DONE:
             marked = True
         else:  # it must do without a horizon
             status, stop, kept, tombstones, highest = _filter(
                 view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
-                out, to + _HEADER, latest, table, slots, key0, key1,
+                out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
             )  # fmt: skip
     _copy(view, at, at + _HEADER, out, to)
     if marked and not attributes & _DELETE_HORIZON:
@@ -595,6 +694,9 @@ class OffsetMap:
     _entries: cython.longlong
     _key0: cython.ulonglong
     _key1: cython.ulonglong
+    # What is read ahead: 8 numbers a record, two halves of a hash and a word that nobody needs.
+    _read: cython.longlong[::1]
+    _hashes: cython.ulonglong[::1]
 
     def __init__(self, max_bytes, load_factor, key0, key1):
         self._max_slots = min(max(max_bytes // (8 * _SLOT_WORDS), 4), 0xFFFFFFFF)
@@ -602,6 +704,8 @@ class OffsetMap:
         self._key0 = key0
         self._key1 = key1
         self._entries = 0
+        self._read = memoryview(bytearray(8 * 8 * _AHEAD)).cast("q")
+        self._hashes = memoryview(bytearray(8 * 3 * _AHEAD)).cast("Q")
         self._slots = min(self._max_slots, _FIRST_SLOTS)
         self._table = _new_table(self._slots)
 
@@ -690,7 +794,7 @@ class OffsetMap:
             return _FULL
         status, self._entries = _map_records(
             view, start + _HEADER, start + row[at + _SIZE], row[at + _COUNT], row[at + _BASE_OFFSET], first_offset,
-            table, self._slots, self._entries, hard, self._key0, self._key1,
+            self._read, self._hashes, table, self._slots, self._entries, hard, self._key0, self._key1,
         )  # fmt: skip
         return status
 
@@ -740,7 +844,7 @@ class OffsetMap:
                     before = to
                     status, to, changed = _clean_batch(
                         view, row[at + _POSITION] - moved, row, at, action[start], now, horizon, written, to, last,
-                        table, self._slots, self._key0, self._key1,
+                        self._read, self._hashes, table, self._slots, self._key0, self._key1,
                     )  # fmt: skip
                     if status != _DONE:
                         break

@@ -111,7 +111,7 @@ def install(log: Log, plan: Plan, group: CleanedGroup) -> None:
     """Put cleaned segments in the place of the old ones; CompactionAbortedError if those are not the log's any more."""
     log.dir.check_online()
     old = [segment for segment in plan.segments if segment.base_offset in group.old]
-    if log.flusher.cuts != plan.cuts or not all(segment in log.segments for segment in old):
+    if log.flusher.cuts != plan.cuts or not set(old) <= set(log.segments):
         for segment in group.new:
             segment.delete()
         raise CompactionAbortedError(f"{log.partition} was cut or lost segments while it was being cleaned")

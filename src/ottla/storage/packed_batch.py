@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 
 from ottla.records import batch, compression, kernel, legacy
+from ottla.records.builder import build_batch
 from ottla.records.codec import Codec
 
 
@@ -56,28 +57,11 @@ def _build(header: batch.BatchHeader, records: bytes | bytearray) -> bytearray:
 def _modernise(packed: memoryview, max_output_bytes: int) -> bytearray:
     """The v2 batch that holds the records of one message at their offsets and timestamps."""
     found = list(legacy.read_message_set(packed, 0, len(packed), max_output_bytes=max_output_bytes))
-    base_offset, base_timestamp = found[0].offset, found[0].timestamp
-    records = bytearray()
-    kernel.encode_records(
-        records,
-        [(record.timestamp, record.key, record.value, ()) for record in found],
-        base_timestamp,
-        [record.offset - base_offset for record in found],
-    )
+    base_offset = found[0].offset
     stamped = found[0].timestamp_type == legacy.LOG_APPEND_TIME
-    header = batch.BatchHeader(
+    return build_batch(
+        [(record.timestamp, record.key, record.value, ()) for record in found],
         base_offset=base_offset,
-        length=0,
-        leader_epoch=batch.NO_EPOCH,
-        magic=batch.MAGIC_V2,
-        crc=0,
-        attributes=batch.LOG_APPEND_TIME if stamped else 0,
-        last_offset_delta=found[-1].offset - base_offset,
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in found),
-        producer_id=batch.NO_PRODUCER_ID,
-        producer_epoch=batch.NO_EPOCH,
-        base_sequence=batch.NO_SEQUENCE,
-        count=len(found),
+        offset_deltas=[record.offset - base_offset for record in found],
+        log_append_time=found[0].timestamp if stamped else None,
     )
-    return _build(header, records)
