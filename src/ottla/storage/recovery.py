@@ -26,6 +26,8 @@ from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 from ottla.storage.segment_set import SegmentSet
 
+_INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
+
 
 def load_log(
     log_dir: LogDir,
@@ -192,7 +194,7 @@ def recover_segment(
     epochs: LeaderEpochs,
     flags: int = kernel.CHECK_CRC,
 ) -> bool:
-    """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
+    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
     scan = Scan(segment.file, size, flags=flags)
@@ -228,8 +230,8 @@ def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
 
 def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
     """Whether the indexes are there and sane, and the log ends with a whole batch."""
-    if segment.size == 0:
-        return True
+    if segment.size == 0:  # entries of batches that are gone would lead past the end
+        return not any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
     if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
         return False
     try:
@@ -249,7 +251,7 @@ def segment_end_offset(segment: Segment) -> int:
     end = segment.base_offset
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or end <= segment.offset_index.last_offset and start:
+    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
         raise CorruptIndexError(
             f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
             f"of {segment.size} bytes with offset {end - 1}"
