@@ -193,9 +193,12 @@ def siphash(data, key0: cython.ulonglong, key1: cython.ulonglong):
 @cython.exceptval(check=False)
 @cython.returns((cython.longlong, cython.Py_ssize_t))
 def _varint(
-    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t, bytes_max: cython.int
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    bytes_max: cython.int,
 ):
-    """A zigzag number of at most `bytes_max` bytes: (value, position after it), or position -1 if it is cut or too long."""
+    """A zigzag number of at most `bytes_max` bytes: (value, position after it), or position -1 if there is none."""
     bits: cython.ulonglong = 0
     byte: cython.ulonglong
     half: cython.longlong
@@ -375,7 +378,10 @@ def _find(
 @cython.nogil
 @cython.exceptval(check=False)
 def _rehash(
-    old: cython.ulonglong[::1], old_slots: cython.ulonglong, new: cython.ulonglong[::1], slots: cython.ulonglong
+    old: cython.ulonglong[::1],
+    old_slots: cython.ulonglong,
+    new: cython.ulonglong[::1],
+    slots: cython.ulonglong,
 ) -> cython.int:
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = old_slots * 3
@@ -388,201 +394,6 @@ def _rehash(
             new[to + 2] = old[at + 2]
         at += 3
     return 0
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _read_ahead(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    low: cython.longlong,
-    high: cython.longlong,
-    read: cython.longlong[::1],
-    hashes: cython.ulonglong[::1],
-    table: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-    key0: cython.ulonglong,
-    key1: cython.ulonglong,
-) -> cython.Py_ssize_t:
-    """Read `count` records into rows of `read`, hash the keys of those in [low, high]; the position after, or -1.
-
-    The places that the hashes have in the table are touched in a loop that does nothing else, so that the memory
-    is asked for all of them at once: the table is much larger than a cache, and waiting for one place after the
-    other would take most of a cleaner's time.
-    """
-    body: cython.Py_ssize_t
-    timed: cython.Py_ssize_t
-    time_delta: cython.longlong
-    offset_delta: cython.longlong
-    key_at: cython.Py_ssize_t
-    key_size: cython.longlong
-    value_size: cython.longlong
-    start: cython.Py_ssize_t
-    kind: cython.longlong
-    index: cython.Py_ssize_t
-    to: cython.Py_ssize_t = 0
-    for index in range(count):
-        start = at
-        at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
-        if at < 0 or _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
-            return -1
-        kind = _IN_RANGE if low <= base_offset + offset_delta <= high else _OUT_OF_RANGE
-        if kind == _IN_RANGE and key_size >= 0:
-            kind = _KEYED
-            hashes[index * 2], hashes[index * 2 + 1] = _siphash(view, key_at, key_size, key0, key1)
-        read[to] = start
-        read[to + 1] = at
-        read[to + 2] = body
-        read[to + 3] = timed
-        read[to + 4] = base_timestamp + time_delta
-        read[to + 5] = base_offset + offset_delta
-        read[to + 6] = kind
-        read[to + 7] = value_size
-        to += 8
-    for index in range(count):
-        hashes[2 * _AHEAD + index] = table[_home(slots, hashes[index * 2]) + 2]
-    return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.int, cython.longlong))
-def _map_records(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_offset: cython.longlong,
-    first_offset: cython.longlong,
-    read: cython.longlong[::1],
-    hashes: cython.ulonglong[::1],
-    table: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-    entries: cython.longlong,
-    limit: cython.longlong,
-    key0: cython.ulonglong,
-    key1: cython.ulonglong,
-):
-    """Enter the keys of one batch: (DONE, FULL or BAD, number of entries)."""
-    slot: cython.Py_ssize_t
-    some: cython.Py_ssize_t
-    index: cython.Py_ssize_t
-    while count > 0:
-        some = min(count, _AHEAD)
-        at = _read_ahead(
-            view, at, end, some, base_offset, 0, first_offset, _INT64_MAX, read, hashes, table, slots, key0, key1
-        )
-        if at < 0:
-            return _BAD, entries
-        for index in range(some):
-            if read[index * 8 + 6] != _KEYED:
-                continue
-            slot = _find(table, slots, hashes[index * 2], hashes[index * 2 + 1])
-            if table[slot + 2] == 0:
-                if entries >= limit:
-                    return _FULL, entries
-                entries += 1
-                table[slot] = hashes[index * 2]
-                table[slot + 1] = hashes[index * 2 + 1]
-            table[slot + 2] = read[index * 8 + 5] + 1
-        count -= some
-    return (_DONE if at == end else _BAD), entries
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _stays(
-    read: cython.longlong[::1],
-    row: cython.Py_ssize_t,
-    hashes: cython.ulonglong[::1],
-    index: cython.Py_ssize_t,
-    keep_deletes: cython.bint,
-    table: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-) -> cython.bint:
-    if read[row + 6] == _OUT_OF_RANGE:
-        return True
-    if read[row + 6] != _KEYED or (read[row + 7] < 0 and not keep_deletes):
-        return False
-    last: cython.longlong = table[_find(table, slots, hashes[index * 2], hashes[index * 2 + 1]) + 2]
-    return last == 0 or read[row + 5] + 1 >= last
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (
-        cython.int,  # DONE, BAD or TOO_FAR
-        cython.Py_ssize_t,  # position in `out` after what was written
-        cython.longlong,  # records kept
-        cython.longlong,  # tombstones among them
-        cython.longlong,  # their largest timestamp
-    )
-)
-def _filter(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    keep_deletes: cython.bint,
-    horizon: cython.longlong,
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-    latest: cython.longlong,
-    read: cython.longlong[::1],
-    hashes: cython.ulonglong[::1],
-    table: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-    key0: cython.ulonglong,
-    key1: cython.ulonglong,
-):
-    """Copy the records that stay. With a `horizon` (not -1) their time deltas are told relative to it."""
-    some: cython.Py_ssize_t
-    index: cython.Py_ssize_t
-    row: cython.Py_ssize_t
-    timestamp: cython.longlong
-    kept: cython.longlong = 0
-    tombstones: cython.longlong = 0
-    highest: cython.longlong = _INT64_MIN
-    run: cython.Py_ssize_t = at  # kept records from here on are not copied yet
-    while count > 0:
-        some = min(count, _AHEAD)
-        at = _read_ahead(
-            view, at, end, some, base_offset, base_timestamp, _INT64_MIN, latest, read, hashes, table, slots, key0, key1
-        )
-        if at < 0:
-            return _BAD, to, 0, 0, 0
-        for index in range(some):
-            row = index * 8
-            if not _stays(read, row, hashes, index, keep_deletes, table, slots):
-                to = _copy(view, run, read[row], out, to)
-                run = read[row + 1]
-                continue
-            timestamp = read[row + 4]
-            kept += 1
-            tombstones += read[row + 7] < 0
-            if timestamp > highest:
-                highest = timestamp
-            if horizon >= 0:
-                if _overflows(timestamp, -horizon):
-                    return _TOO_FAR, to, 0, 0, 0
-                run = read[row + 1]
-                to = _put_record(view, read[row + 2], read[row + 3], run, timestamp - horizon, out, to)
-        count -= some
-    if at != end:
-        return _BAD, to, 0, 0, 0
-    return _DONE, _copy(view, run, at, out, to), kept, tombstones, highest
 
 
 @cython.cfunc
@@ -607,85 +418,26 @@ def _put_record(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-@cython.returns((cython.int, cython.Py_ssize_t, cython.bint))
-def _clean_batch(
+def _put_empty(
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
-    row: cython.longlong[::1],
-    to_row: cython.Py_ssize_t,
-    action: cython.int,
-    now_ms: cython.longlong,
-    horizon: cython.longlong,
+    attributes: cython.longlong,
     out: cython.uchar[::1],
     to: cython.Py_ssize_t,
-    latest: cython.longlong,
-    read: cython.longlong[::1],
-    hashes: cython.ulonglong[::1],
-    table: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-    key0: cython.ulonglong,
-    key1: cython.ulonglong,
-):
-    """Write what stays of one plain batch: (status, position in `out` after it, whether its CRC must be made anew)."""
-    end: cython.Py_ssize_t = at + row[to_row + _SIZE]
-    count: cython.longlong = row[to_row + _COUNT]
-    attributes: cython.longlong = row[to_row + _ATTRIBUTES]
-    base_timestamp: cython.longlong = row[to_row + _BASE_TIMESTAMP]
-    marked: cython.bint = (attributes & _DELETE_HORIZON) != 0
-    keep_deletes: cython.bint = not marked or now_ms < base_timestamp
-    status: cython.int = _DONE
-    stop: cython.Py_ssize_t = to
-    kept: cython.longlong = 0
-    tombstones: cython.longlong = 0
-    highest: cython.longlong = -1
-    if action == _COPY:
-        return _DONE, _copy(view, at, end, out, to), False
-    if action == _MARK:
-        latest = -1
-    if action != _EMPTY:
-        status, stop, kept, tombstones, highest = _filter(
-            view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
-            out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
-        )  # fmt: skip
-        if status != _DONE:
-            return status, to, False
-    if kept == 0:
-        if action != _EMPTY and action != _FILTER_OR_EMPTY:
-            return _DONE, to, False
-        _copy(view, at, at + _HEADER, out, to)
-        _put(out, to + 8, _HEADER - 12, 4)
-        _put(out, to + 21, attributes & _KEPT_WHEN_EMPTY, 2)
-        _put(out, to + 27, -1, 8)
-        _put(out, to + 57, 0, 4)
-        return _DONE, to + _HEADER, True
-    if not marked and (tombstones > 0 or action == _MARK):
-        status, stop, kept, tombstones, highest = _filter(
-            view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, horizon,
-            out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
-        )  # fmt: skip
-        if status == _DONE:
-            marked = True
-        else:  # it must do without a horizon
-            status, stop, kept, tombstones, highest = _filter(
-                view, at + _HEADER, end, count, row[to_row + _BASE_OFFSET], base_timestamp, keep_deletes, -1,
-                out, to + _HEADER, latest, read, hashes, table, slots, key0, key1,
-            )  # fmt: skip
+) -> cython.Py_ssize_t:
+    """The batch at `at` without records: what it says of its producer and its offsets stays."""
     _copy(view, at, at + _HEADER, out, to)
-    if marked and not attributes & _DELETE_HORIZON:
-        _put(out, to + 21, attributes | _DELETE_HORIZON, 2)
-        _put(out, to + 27, horizon, 8)
-    elif kept == count:
-        return _DONE, stop, False
-    _put(out, to + 8, stop - to - 12, 4)
-    if not attributes & _LOG_APPEND_TIME:
-        _put(out, to + 35, highest, 8)
-    _put(out, to + 57, kept, 4)
-    return _DONE, stop, True
+    _put(out, to + 8, _HEADER - 12, 4)
+    _put(out, to + 21, attributes & _KEPT_WHEN_EMPTY, 2)
+    _put(out, to + 27, -1, 8)
+    _put(out, to + 57, 0, 4)
+    return to + _HEADER
 
 
+@cython.final
 @cython.cclass
 class OffsetMap:
-    """The last offset of each key, by hash."""
+    """The last offset of each key, by hash: slots of three words, of which the last is the offset + 1 or 0."""
 
     _table: cython.ulonglong[::1]
     _slots: cython.ulonglong
@@ -739,33 +491,280 @@ class OffsetMap:
         self._slots = slots
         return True
 
-    def put_rows(self, data, shift, rows, start: cython.Py_ssize_t, count: cython.Py_ssize_t, actions, first_offset):
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _read_ahead(
+        self,
+        view: cython.const[cython.uchar][::1],
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        base_offset: cython.longlong,
+        base_timestamp: cython.longlong,
+        low: cython.longlong,
+        high: cython.longlong,
+    ) -> cython.Py_ssize_t:
+        """Read `count` records, hash the keys of those in [low, high]; the position after them, or -1.
+
+        The places that the hashes have in the table are touched in a loop that does nothing else, so that the
+        memory is asked for all of them at once: the table is larger than a cache, and to wait for one place after
+        the other would take most of a cleaner's time.
+        """
+        body: cython.Py_ssize_t
+        timed: cython.Py_ssize_t
+        time_delta: cython.longlong
+        offset_delta: cython.longlong
+        key_at: cython.Py_ssize_t
+        key_size: cython.longlong
+        value_size: cython.longlong
+        start: cython.Py_ssize_t
+        kind: cython.longlong
+        index: cython.Py_ssize_t
+        to: cython.Py_ssize_t = 0
+        read: cython.longlong[::1] = self._read
+        hashes: cython.ulonglong[::1] = self._hashes
+        table: cython.ulonglong[::1] = self._table
+        slots: cython.ulonglong = self._slots
+        for index in range(count):
+            start = at
+            at, body, timed, time_delta, offset_delta, key_at, key_size, value_size = _record(view, at, end)
+            if at < 0 or _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+                return -1
+            kind = _IN_RANGE if low <= base_offset + offset_delta <= high else _OUT_OF_RANGE
+            if kind == _IN_RANGE and key_size >= 0:
+                kind = _KEYED
+                hashes[index * 2], hashes[index * 2 + 1] = _siphash(
+                    view, key_at, key_size, self._key0, self._key1
+                )
+            read[to] = start
+            read[to + 1] = at
+            read[to + 2] = body
+            read[to + 3] = timed
+            read[to + 4] = base_timestamp + time_delta
+            read[to + 5] = base_offset + offset_delta
+            read[to + 6] = kind
+            read[to + 7] = value_size
+            to += 8
+        for index in range(count):
+            hashes[2 * _AHEAD + index] = table[_home(slots, hashes[index * 2]) + 2]
+        return at
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _put_records(
+        self,
+        view: cython.const[cython.uchar][::1],
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        count: cython.longlong,
+        base_offset: cython.longlong,
+        first_offset: cython.longlong,
+        limit: cython.longlong,
+    ) -> cython.int:
+        """Enter the keys of one batch: DONE, FULL or BAD."""
+        slot: cython.Py_ssize_t
+        some: cython.Py_ssize_t
+        index: cython.Py_ssize_t
+        read: cython.longlong[::1] = self._read
+        hashes: cython.ulonglong[::1] = self._hashes
+        table: cython.ulonglong[::1] = self._table
+        while count > 0:
+            some = min(count, _AHEAD)
+            at = self._read_ahead(view, at, end, some, base_offset, 0, first_offset, _INT64_MAX)
+            if at < 0:
+                return _BAD
+            for index in range(some):
+                if read[index * 8 + 6] != _KEYED:
+                    continue
+                slot = _find(table, self._slots, hashes[index * 2], hashes[index * 2 + 1])
+                if table[slot + 2] == 0:
+                    if self._entries >= limit:
+                        return _FULL
+                    self._entries += 1
+                    table[slot] = hashes[index * 2]
+                    table[slot + 1] = hashes[index * 2 + 1]
+                table[slot + 2] = read[index * 8 + 5] + 1
+            count -= some
+        return _DONE if at == end else _BAD
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.returns(
+        (
+            cython.int,  # DONE, BAD or TOO_FAR
+            cython.Py_ssize_t,  # position in `out` after what was written
+            cython.longlong,  # records kept
+            cython.longlong,  # tombstones among them
+            cython.longlong,  # their largest timestamp
+        )
+    )
+    def _filter(
+        self,
+        view: cython.const[cython.uchar][::1],
+        at: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        count: cython.longlong,
+        base_offset: cython.longlong,
+        base_timestamp: cython.longlong,
+        latest: cython.longlong,
+        keep_deletes: cython.bint,
+        horizon: cython.longlong,
+        out: cython.uchar[::1],
+        to: cython.Py_ssize_t,
+    ):
+        """Copy the records that stay. With a `horizon` (not -1) their time deltas are told relative to it."""
+        some: cython.Py_ssize_t
+        index: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        timestamp: cython.longlong
+        kept: cython.longlong = 0
+        tombstones: cython.longlong = 0
+        highest: cython.longlong = _INT64_MIN
+        run: cython.Py_ssize_t = at  # kept records from here on are not copied yet
+        read: cython.longlong[::1] = self._read
+        while count > 0:
+            some = min(count, _AHEAD)
+            at = self._read_ahead(view, at, end, some, base_offset, base_timestamp, _INT64_MIN, latest)
+            if at < 0:
+                return _BAD, to, 0, 0, 0
+            for index in range(some):
+                row = index * 8
+                if not self._stays(index, keep_deletes):
+                    to = _copy(view, run, read[row], out, to)
+                    run = read[row + 1]
+                    continue
+                timestamp = read[row + 4]
+                kept += 1
+                tombstones += read[row + 7] < 0
+                if timestamp > highest:
+                    highest = timestamp
+                if horizon >= 0:
+                    if _overflows(timestamp, -horizon):
+                        return _TOO_FAR, to, 0, 0, 0
+                    run = read[row + 1]
+                    to = _put_record(view, read[row + 2], read[row + 3], run, timestamp - horizon, out, to)
+            count -= some
+        if at != end:
+            return _BAD, to, 0, 0, 0
+        return _DONE, _copy(view, run, at, out, to), kept, tombstones, highest
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _stays(self, index: cython.Py_ssize_t, keep_deletes: cython.bint) -> cython.bint:
+        kind: cython.longlong = self._read[index * 8 + 6]
+        if kind == _OUT_OF_RANGE:
+            return True
+        if kind != _KEYED or (self._read[index * 8 + 7] < 0 and not keep_deletes):
+            return False
+        slot: cython.Py_ssize_t = _find(
+            self._table, self._slots, self._hashes[index * 2], self._hashes[index * 2 + 1]
+        )
+        last: cython.longlong = self._table[slot + 2]
+        return last == 0 or self._read[index * 8 + 5] + 1 >= last
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.returns((cython.int, cython.Py_ssize_t, cython.bint))
+    def _clean_batch(
+        self,
+        view: cython.const[cython.uchar][::1],
+        at: cython.Py_ssize_t,
+        row: cython.longlong[::1],
+        column: cython.Py_ssize_t,
+        action: cython.int,
+        latest: cython.longlong,
+        now_ms: cython.longlong,
+        horizon: cython.longlong,
+        out: cython.uchar[::1],
+        to: cython.Py_ssize_t,
+    ):
+        """Write what stays of one batch: (status, position in `out` after it, whether its CRC must be made anew)."""
+        end: cython.Py_ssize_t = at + row[column + _SIZE]
+        base_offset: cython.longlong = row[column + _BASE_OFFSET]
+        base_timestamp: cython.longlong = row[column + _BASE_TIMESTAMP]
+        count: cython.longlong = row[column + _COUNT]
+        attributes: cython.longlong = row[column + _ATTRIBUTES]
+        marked: cython.bint = (attributes & _DELETE_HORIZON) != 0
+        deletes: cython.bint = not marked or now_ms < base_timestamp
+        first: cython.Py_ssize_t = at + _HEADER
+        body: cython.Py_ssize_t = to + _HEADER
+        status: cython.int = _DONE
+        stop: cython.Py_ssize_t = to
+        kept: cython.longlong = 0
+        tombstones: cython.longlong = 0
+        highest: cython.longlong = -1
+        if action == _COPY:
+            return _DONE, _copy(view, at, end, out, to), False
+        if action == _MARK:
+            latest = -1
+        if action != _EMPTY:
+            status, stop, kept, tombstones, highest = self._filter(
+                view, first, end, count, base_offset, base_timestamp, latest, deletes, -1, out, body
+            )
+            if status != _DONE:
+                return status, to, False
+        if kept == 0:
+            if action != _EMPTY and action != _FILTER_OR_EMPTY:
+                return _DONE, to, False
+            return _DONE, _put_empty(view, at, attributes, out, to), True
+        if not marked and (tombstones > 0 or action == _MARK):
+            status, stop, kept, tombstones, highest = self._filter(
+                view, first, end, count, base_offset, base_timestamp, latest, deletes, horizon, out, body
+            )
+            marked = status == _DONE
+            if not marked:  # it must do without a horizon
+                status, stop, kept, tombstones, highest = self._filter(
+                    view, first, end, count, base_offset, base_timestamp, latest, deletes, -1, out, body
+                )
+        _copy(view, at, first, out, to)
+        if marked and not attributes & _DELETE_HORIZON:
+            _put(out, to + 21, attributes | _DELETE_HORIZON, 2)
+            _put(out, to + 27, horizon, 8)
+        elif kept == count:
+            return _DONE, stop, False
+        _put(out, to + 8, stop - to - 12, 4)
+        if not attributes & _LOG_APPEND_TIME:
+            _put(out, to + 35, highest, 8)
+        _put(out, to + 57, kept, 4)
+        return _DONE, stop, True
+
+    def put_rows(
+        self,
+        data,
+        shift: cython.longlong,
+        rows,
+        start: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        actions,
+        first_offset: cython.longlong,
+    ):
         _check(data, shift, rows, count, actions)
         view: cython.const[cython.uchar][::1] = data
         row: cython.longlong[::1] = rows
         action: cython.const[cython.uchar][::1] = actions
-        first: cython.longlong = first_offset
-        moved: cython.longlong = shift
         status: cython.int = _FULL
         # A pass ends before a batch once the map is loaded, and inside one only if it would have no free slot left.
         soft: cython.longlong
         hard: cython.longlong
-        table: cython.ulonglong[::1]
-        while status == _FULL:
-            table = self._table
+        while start < count and status == _FULL:
             soft = int(self._slots * self._load_factor)
             hard = self._slots - self._slots // 32 - 1
+            status = _DONE
             with cython.nogil:
-                while start < count:
-                    status = self._put_row(view, moved, row, start, action, first, table, soft, hard)
-                    if status != _DONE:
-                        break
-                    start += 1
-            if start == count:
-                return start, _DONE
+                while start < count and status == _DONE:
+                    status = self._put_row(
+                        view, shift, row, start * _ROW, action[start], first_offset, soft, hard
+                    )
+                    start += status == _DONE
             if status == _FULL and not self._grow():
                 break
-        return start, status
+        return start, (_DONE if start == count else status)
 
     @cython.cfunc
     @cython.inline
@@ -776,39 +775,40 @@ class OffsetMap:
         view: cython.const[cython.uchar][::1],
         shift: cython.longlong,
         row: cython.longlong[::1],
-        number: cython.Py_ssize_t,
-        action: cython.const[cython.uchar][::1],
+        column: cython.Py_ssize_t,
+        action: cython.int,
         first_offset: cython.longlong,
-        table: cython.ulonglong[::1],
         soft: cython.longlong,
         hard: cython.longlong,
     ) -> cython.int:
-        at: cython.Py_ssize_t = number * _ROW
-        start: cython.Py_ssize_t = row[at + _POSITION] - shift
-        status: cython.int
-        if action[number] == _DROP or row[at + _LAST_OFFSET] < first_offset:
+        start: cython.Py_ssize_t = row[column + _POSITION] - shift
+        if action == _DROP or row[column + _LAST_OFFSET] < first_offset:
             return _DONE
-        if row[at + _MAGIC] != 2 or row[at + _ATTRIBUTES] & _CODEC:
+        if row[column + _MAGIC] != 2 or row[column + _ATTRIBUTES] & _CODEC:
             return _PACKED
         if self._entries >= soft:
             return _FULL
-        status, self._entries = _map_records(
-            view, start + _HEADER, start + row[at + _SIZE], row[at + _COUNT], row[at + _BASE_OFFSET], first_offset,
-            self._read, self._hashes, table, self._slots, self._entries, hard, self._key0, self._key1,
-        )  # fmt: skip
-        return status
+        return self._put_records(
+            view,
+            start + _HEADER,
+            start + row[column + _SIZE],
+            row[column + _COUNT],
+            row[column + _BASE_OFFSET],
+            first_offset,
+            hard,
+        )
 
     def filter_rows(
         self,
         data,
-        shift,
+        shift: cython.longlong,
         rows,
         start: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
         actions,
-        latest,
-        now_ms,
-        horizon_ms,
+        latest: cython.longlong,
+        now_ms: cython.longlong,
+        horizon_ms: cython.longlong,
         out,
         to: cython.Py_ssize_t,
     ):
@@ -818,17 +818,15 @@ class OffsetMap:
         action: cython.const[cython.uchar][::1] = actions
         written: cython.uchar[::1] = out
         room: cython.Py_ssize_t = len(out)
-        moved: cython.longlong = shift
-        last: cython.longlong = latest
-        now: cython.longlong = now_ms
-        horizon: cython.longlong = horizon_ms
-        table: cython.ulonglong[::1] = self._table
+        if to < 0:
+            raise ValueError("there is no position below 0")
         status: cython.int = _DONE
         at: cython.Py_ssize_t
-        changed: cython.bint
-        remade: cython.longlong[::1] = memoryview(bytearray(8 * count or 8)).cast("q")
-        remade_count: cython.Py_ssize_t = 0
+        index: cython.Py_ssize_t
         before: cython.Py_ssize_t
+        changed: cython.bint
+        remade: cython.longlong[::1] = memoryview(bytearray(8 * count + 8)).cast("q")
+        remade_count: cython.Py_ssize_t = 0
         with cython.nogil:
             while start < count:
                 at = start * _ROW
@@ -842,9 +840,9 @@ class OffsetMap:
                         status = _NO_ROOM
                         break
                     before = to
-                    status, to, changed = _clean_batch(
-                        view, row[at + _POSITION] - moved, row, at, action[start], now, horizon, written, to, last,
-                        self._read, self._hashes, table, self._slots, self._key0, self._key1,
+                    status, to, changed = self._clean_batch(
+                        view, row[at + _POSITION] - shift, row, at, action[start], latest, now_ms, horizon_ms,
+                        written, to,
                     )  # fmt: skip
                     if status != _DONE:
                         break
@@ -852,11 +850,12 @@ class OffsetMap:
                         remade[remade_count] = before
                         remade_count += 1
                 start += 1
+        # The CRC's function is Python's, so it waits until here.
         source: memoryview = memoryview(out)
-        for at in range(remade_count):
-            before = remade[at]
-            size: cython.Py_ssize_t = int.from_bytes(source[before + 8 : before + 12], "big") + 12
-            _put(written, before + 17, crc32c(source[before + 21 : before + size]), 4)
+        for index in range(remade_count):
+            before = remade[index]
+            at = before + 12 + int.from_bytes(source[before + 8 : before + 12], "big")
+            _put(written, before + 17, crc32c(source[before + 21 : at]), 4)
         return start, to, status
 
 
@@ -875,9 +874,11 @@ def _check(data, shift, rows, count, actions):
     high: cython.longlong = shift + len(data)
     at: cython.Py_ssize_t
     size: cython.longlong
+    least: cython.longlong
     for at in range(0, count * 16, 16):
         size = row[at + _SIZE]
-        if row[at + _POSITION] < low or size < (_HEADER if row[at + _MAGIC] == 2 else 26) or size > high - row[at + _POSITION]:
+        least = _HEADER if row[at + _MAGIC] == 2 else 26
+        if row[at + _POSITION] < low or size < least or size > high - row[at + _POSITION]:
             raise ValueError("a row names bytes outside of the data")
 
 
@@ -902,9 +903,9 @@ def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
                 low = middle + 1
             else:
                 high = middle
-        if (row[index * _ROW + _MAGIC] == 2 and row[index * _ROW + _ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL) or (
-            low < len(offsets) and wanted[low] == last_offset
-        ):
+        if (
+            row[index * _ROW + _MAGIC] == 2 and row[index * _ROW + _ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL
+        ) or (low < len(offsets) and wanted[low] == last_offset):
             kept[found] = index
             found += 1
     return found

@@ -47,7 +47,14 @@ class OffsetMap:
         """The last offset of the key, or -1."""
 
     def put_rows(
-        self, data: Buffer, shift: int, rows: array[int], start: int, count: int, actions: Buffer, first_offset: int
+        self,
+        data: Buffer,
+        shift: int,
+        rows: array[int],
+        start: int,
+        count: int,
+        actions: Buffer,
+        first_offset: int,
     ) -> tuple[int, int]:
         """Enter the keys of records from `first_offset` on: (row reached, why). Must go in the order of offsets."""
 

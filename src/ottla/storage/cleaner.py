@@ -37,7 +37,9 @@ class Source(NamedTuple):
     end_offset: int  # what lies from here on is left alone; a segment's base
     aborted_later: list[AbortedTxn]  # by markers that lie behind it
     last_data_offsets: set[int]  # of active producers: the batch that ends there has their last sequence
-    marker_epochs: dict[int, int]  # of active producers without such a batch: the epoch that only a marker has
+    marker_epochs: dict[
+        int, int
+    ]  # of active producers without such a batch: the epoch that only a marker has
     now_ms: int
     hash_key: tuple[int, int]
 
@@ -53,14 +55,16 @@ class Cleaner:
     """One cleaning of one log. `next_group` gives results in the order of offsets."""
 
     def __init__(
-        self, source: Source, map_bytes: int, load_factor: float, should_stop: Callable[[], bool] = lambda: False
+        self,
+        source: Source,
+        map_bytes: int,
+        load_factor: float,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._source = source
         self._should_stop = should_stop
         self._map = OffsetMap(map_bytes, load_factor, *source.hash_key)
-        self._segments = [
-            Segment(source.fs, source.directory, base, source.config) for base in source.bases
-        ]
+        self._segments = [Segment(source.fs, source.directory, base, source.config) for base in source.bases]
         self._aborted = [*source.aborted_later]
         self._groups: Iterator[CleanedGroup] | None = None
         self._latest = source.first_dirty_offset - 1  # the map knows every key up to here
@@ -128,7 +132,11 @@ class Cleaner:
             )
             if why == compact_kernel.PACKED:
                 plain, plain_rows = packed_batch.unpack(
-                    data, rows, number * kernel.ROW, window.position, self._source.config.decompression_max_bytes
+                    data,
+                    rows,
+                    number * kernel.ROW,
+                    window.position,
+                    self._source.config.decompression_max_bytes,
                 )
                 _, why = self._map.put_rows(plain, 0, plain_rows, 0, 1, bytes(1), first)
                 number += why == compact_kernel.DONE
@@ -153,7 +161,9 @@ class Cleaner:
     def _clean(self) -> Iterator[CleanedGroup]:
         txns = CleanedTxns(self._aborted)
         for group in self._grouped():
-            new = CleanedSegments(self._source.fs, self._source.directory, group[0].base_offset, self._source.config)
+            new = CleanedSegments(
+                self._source.fs, self._source.directory, group[0].base_offset, self._source.config
+            )
             try:
                 for segment in group:
                     self._clean_segment(segment, new, txns)
@@ -215,7 +225,9 @@ class Cleaner:
         for number in self._special_rows(window, offsets):
             row = number * kernel.ROW
             attributes, last_offset = rows[row + kernel.ATTRIBUTES], rows[row + kernel.LAST_OFFSET]
-            keep = last_offset == self._source.end_offset - 1  # so that the end of what is cleaned stays known
+            keep = (
+                last_offset == self._source.end_offset - 1
+            )  # so that the end of what is cleaned stays known
             if attributes & batch.CONTROL and rows[row + kernel.MAGIC] == batch.MAGIC_V2:
                 self._actions[number] = self._decide_for_marker(window, row, keep, txns, new)
                 continue
@@ -296,4 +308,6 @@ def _read_marker(window: Window, row: int) -> control.Marker | None:
 
 
 def _malformed(segment: Segment, position: int) -> CorruptRecordError:
-    return CorruptRecordError(f"{segment.path(layout.LOG)}: the batch at position {position} has a malformed record")
+    return CorruptRecordError(
+        f"{segment.path(layout.LOG)}: the batch at position {position} has a malformed record"
+    )

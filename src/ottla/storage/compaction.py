@@ -77,10 +77,14 @@ def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
     )
 
 
-def plan(log: Log, checkpoint: int | None, now_ms: int, runtime: Runtime, *, force: bool = False) -> Plan | None:
+def plan(
+    log: Log, checkpoint: int | None, now_ms: int, runtime: Runtime, *, force: bool = False
+) -> Plan | None:
     """What to clean now, or None if the log is clean enough. `force`: however little is dirty."""
     state = cleanable(log, checkpoint, now_ms)
-    is_due = log.config.compact and (state.is_overdue or state.dirty_ratio > log.config.min_cleanable_dirty_ratio)
+    is_due = log.config.compact and (
+        state.is_overdue or state.dirty_ratio > log.config.min_cleanable_dirty_ratio
+    )
     if not state.dirty_bytes or not (is_due or force):
         return None
     segments = [segment for segment in log.segments if segment.base_offset < state.end_offset]
@@ -95,7 +99,9 @@ def plan(log: Log, checkpoint: int | None, now_ms: int, runtime: Runtime, *, for
         end_offset=state.end_offset,
         aborted_later=[txn for segment in later for txn in segment.txn_index.entries],
         last_data_offsets={producer.batches[-1].last_offset for producer in producers if producer.batches},
-        marker_epochs={producer.producer_id: producer.epoch for producer in producers if not producer.batches},
+        marker_epochs={
+            producer.producer_id: producer.epoch for producer in producers if not producer.batches
+        },
         now_ms=now_ms,
         hash_key=(runtime.randrange(_HASH_KEYS), runtime.randrange(_HASH_KEYS)),
     )
