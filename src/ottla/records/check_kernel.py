@@ -190,7 +190,7 @@ def _check_epoch(
         if kept[11]:
             used = _note(out, room, used, 3, index, right, moved)
             kept[11] = 0
-    elif not kept[11] or moved or epoch != kept[9]:
+    else:
         used = _note(out, room, used, 2, index, right, moved)
         kept[11] = 1
     kept[9] = epoch

@@ -90,7 +90,9 @@ class _Loader:
         self._config = config
         self._runtime = runtime
         self._clean = clean
-        self._cleaned = cleaned or config.compact
+        # A repair leaves gaps on purpose as a cleaner does, and the bytes it took out beside them.
+        repaired = any(name.endswith(layout.QUARANTINE) for name in self._fs.list_dir(path))
+        self._cleaned = cleaned or config.compact or repaired
         self._recovery_point = recovery_point
         self._start_offset = start_offset
         self._now_ms = runtime.now_ms()
@@ -190,7 +192,7 @@ class _Loader:
 
     def _has_gap(self, segment: Segment, next_base: int) -> bool:
         """Whether records before the next segment are missing: a file's data may be lost where its name is not.
-        Only a cleaner leaves such gaps on purpose."""
+        Only a cleaner or a repair leaves such gaps on purpose."""
         return not self._cleaned and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
