@@ -140,7 +140,7 @@ def _plan_epochs(
     others: list[Edit],
 ) -> list[Edit]:
     path = check.segment.path(layout.LOG)
-    taken = {edit.position for edit in others}
+    taken = {edit.position for edit in others} | {wrong.position for wrong in check.wrong}
     edits = []
     for wrong in report.wrong_epochs:
         if wrong.file == path and wrong.position not in taken:
@@ -165,12 +165,14 @@ def _plan_side_file(plan: RepairPlan, finding: Finding, report: LogReport, *, sk
 
 
 def _rebuild_all(plan: RepairPlan) -> None:
-    """A changed log changes the indexes of its segment, and what snapshots know of producers."""
-    for segment in [s for s, _ in plan.edits] + [s for s, _ in plan.cuts]:
+    """A changed log changes the indexes of its segment, and from there on what is known of producers."""
+    changed = [segment for segment, _ in plan.edits] + [segment for segment, _ in plan.cuts]
+    first = min(segment.base_offset for segment in changed)
+    for segment in changed:
         plan.rebuild |= {segment.path(layout.INDEX), segment.path(layout.TIME_INDEX)}
-        if layout.TXN_INDEX in segment.sizes:
+    for segment in plan.partition.segments:
+        if segment.base_offset >= first and layout.TXN_INDEX in segment.sizes:
             plan.rebuild.add(segment.path(layout.TXN_INDEX))
-    first = min(segment.base_offset for segment in [s for s, _ in plan.edits] + [s for s, _ in plan.cuts])
     for offset in plan.partition.snapshots:
         if offset > first:
             plan.rebuild.add(f"{plan.partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}")

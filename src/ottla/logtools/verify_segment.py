@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crc32c import crc32c
 
@@ -176,6 +176,8 @@ class SegmentCheck:
             if kind == check_kernel.OVERLAP:
                 previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
                 self._overlap(row, previous, expected, third)
+            elif kind == check_kernel.RESUMES:
+                self.wrong[-1] = replace(self.wrong[-1], base_offset=expected)
             else:
                 self.epochs.event(kind, row, expected, bool(third), file.path)
         self._check_compressed(file, window)
