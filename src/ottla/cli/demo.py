@@ -99,9 +99,13 @@ def _recover(data_dir: str, acknowledged: int) -> None:
     milliseconds = (time.perf_counter() - began) * 1000
     log = manager.get(ORDERS)
     assert log is not None
-    print(f"recovered in {milliseconds:.0f} ms; the log holds offsets {log.start_offset:,} to {log.end_offset:,}")
+    print(
+        f"recovered in {milliseconds:.0f} ms; the log holds offsets {log.start_offset:,} to {log.end_offset:,}"
+    )
     kept = "everything acknowledged is there" if log.end_offset >= acknowledged else "RECORDS WERE LOST"
-    print(f"{kept} ({log.end_offset - acknowledged:,} more were written before the kill); the torn batch is gone")
+    print(
+        f"{kept} ({log.end_offset - acknowledged:,} more were written before the kill); the torn batch is gone"
+    )
     _show_epochs(log)
     manager.close()
     runtime.close()

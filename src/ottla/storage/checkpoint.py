@@ -37,6 +37,9 @@ def replace_file(fs: FileSystem, path: str, data: bytes) -> None:
 
 def _parse_lines(path: str, text: str, parse: Callable[[list[str]], T]) -> list[T]:
     """A version line, a line with the number of entries, then an entry a line."""
+    # A number that was cut is still a number: only the line's end says that it is whole.
+    if not text.endswith("\n"):
+        raise CorruptCheckpointError(f"{path}: its last line is cut")
     lines = text.splitlines()
     try:
         version, count = int(lines[0]), int(lines[1])

@@ -14,10 +14,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import RecordBatchTooLargeError, StorageError, UnexpectedAppendOffsetError
+from ottla.errors import (
+    OffsetOutOfRangeError,
+    RecordBatchTooLargeError,
+    StorageError,
+    UnexpectedAppendOffsetError,
+)
 from ottla.records import batch, control
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
+from ottla.storage.flusher import Done as Flushed
 from ottla.storage.flusher import Flusher
 from ottla.storage.fs import Bytes
 from ottla.storage.handles import HandlePool
@@ -27,6 +33,7 @@ from ottla.storage.log_dir import LogDir
 from ottla.storage.producer_state import BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
+from ottla.storage.swap import swap_in
 from ottla.storage.validation import Origin, Validated
 
 
@@ -74,6 +81,7 @@ class Log:
         self.high_watermark = start_offset
         self._runtime = runtime
         self._active = segments.active
+        self._active.roll_jitter_ms = self._jitter_ms()
         self._handles = handles or HandlePool()
         for segment in segments:
             segment.use_pool(self._handles)
@@ -127,7 +135,7 @@ class Log:
         now_ms = self._runtime.now_ms()
         checked = validation.validate(records, self.end_offset, leader_epoch, self.config, now_ms, origin)
         if checked.producer_id >= 0:
-            duplicate = self._check_producer(checked, origin)
+            duplicate = self._check_producer(checked)
             if duplicate is not None:
                 return self._duplicate(duplicate)
         try:
@@ -145,18 +153,18 @@ class Log:
         )
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
-        if leader_epoch != self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, checked.first_offset)
         segment = self._segment_for(
             checked.size, checked.max_timestamp, checked.first_offset, checked.last_offset, now_ms
         )
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, checked.first_offset)
         segment.append(checked.data, checked.size, checked.last_offset, checked.max_timestamp)
         self.end_offset = checked.last_offset + 1
         if checked.producer_id >= 0:
             self._apply_to_producers(checked, segment)
         self.producers.end_offset = self.end_offset
 
-    def _check_producer(self, checked: Validated, origin: Origin) -> BatchSummary | None:
+    def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
             if marker is not None:
@@ -167,7 +175,7 @@ class Log:
         producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
         count = checked.last_offset - checked.first_offset + 1
         duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
-        if duplicate is None and origin is Origin.CLIENT:
+        if duplicate is None:
             transactional = bool(checked.attributes & batch.TRANSACTIONAL)
             self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
         return duplicate
@@ -210,11 +218,11 @@ class Log:
             )
         now_ms = self._runtime.now_ms()
         try:
-            for epoch, offset in checked.epochs:
-                self.epochs.assign(epoch, offset)
             segment = self._segment_for(
                 checked.size, checked.max_timestamp, first_offset, checked.last_offset, now_ms
             )
+            for epoch, offset in checked.epochs:
+                self.epochs.assign(epoch, offset)
             segment.append_rows(records, checked.rows, checked.count)
             self.end_offset = checked.last_offset + 1
             producer_replay.apply_rows(self.producers, segment, checked.rows, checked.count)
@@ -317,18 +325,18 @@ class Log:
     # -- cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every record from `offset` on; False if there is none. Whoever keeps recovery points must then checkpoint."""
+        """Drop every record from `offset` on; False if there is none. Recovery points must be written down after it."""
         self.dir.check_online()
         if offset < 0:
             raise StorageError(f"{self.partition}: cannot truncate to {offset}")
-        if offset >= self.end_offset:
-            self.epochs.truncate_from_end(offset)
-            return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
+        lost: list[Flushed] = []
         try:
-            self.flusher.cut(offset)
+            if offset >= self.end_offset:
+                self.epochs.truncate_from_end(offset)
+                return False
             later = [segment for segment in self.segments if segment.base_offset > offset]
             for segment in reversed(later):
                 self.segments.remove(segment)
@@ -336,25 +344,36 @@ class Log:
             active = self.segments.active
             active.open_for_append(self.config)
             end_offset = active.truncate_to(offset, self._runtime.now_ms())
+            lost = self.flusher.cut(end_offset)
             self._cut_done(active, end_offset, min(self.start_offset, end_offset))
         except OSError as error:
             raise self.dir.fail(error, f"truncating {self.partition}") from error
+        finally:
+            self._tell_lost(lost)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, start_offset: int | None = None) -> None:
         """Drop everything; the next record gets `offset`."""
         self.dir.check_online()
+        lost = self.flusher.cut(offset, begin_anew=True)
         try:
-            self.flusher.cut(offset, begin_anew=True)
             for segment in reversed(list(self.segments)):
                 self.segments.remove(segment)
                 segment.delete()
+            snapshots.delete_after(self.dir.fs, self.path, -1)
             self.producers.clear(offset)
+            self.end_offset = self.high_watermark = offset
             self._begin_segment(offset)
             self.epochs.clear()
             self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
         except OSError as error:
             raise self.dir.fail(error, f"truncating {self.partition}") from error
+        finally:
+            self._tell_lost(lost)
+
+    def _tell_lost(self, lost: list[Flushed]) -> None:
+        for done in lost:
+            done(StorageError(f"{self.partition} was truncated before this was flushed"))
 
     def _cut_done(self, active: Segment, end_offset: int, start_offset: int) -> None:
         self._active = active
@@ -372,18 +391,22 @@ class Log:
             end_offset,
             self._runtime.now_ms(),
         )
+        self.producers.high_watermark_moved(self.high_watermark)
         self.dir.fs.sync_dir(self.path)
 
     def raise_start_offset(self, offset: int) -> bool:
         """Records below `offset` are gone for readers from now on; their segments go with the next retention."""
         if offset > self.high_watermark:
-            raise StorageError(
+            raise OffsetOutOfRangeError(
                 f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}"
             )
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
-        self.epochs.truncate_from_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"moving the log start of {self.partition}") from error
         return True
 
     # -- removing segments
@@ -398,6 +421,21 @@ class Log:
                 self._deletions.append((due_ms, segment))
         except OSError as error:
             raise self.dir.fail(error, f"deleting segments of {self.partition}") from error
+
+    def replace_segments(self, new: list[Segment], old: list[Segment]) -> None:
+        """Put cleaned segments (see swap.py) in the place of old ones, which are deleted as in `remove_segments`."""
+        due_ms = self._runtime.monotonic_ms() + self.config.file_delete_delay_ms
+        try:
+            swap_in(self.dir.fs, self.path, new, old)
+            self.segments.replace(old, new)
+            for segment in new:
+                segment.use_pool(self._handles)
+            self._deletions += [(due_ms, segment) for segment in old]
+            for segment in old:
+                if segment.base_offset not in self.segments:
+                    snapshots.delete_at(self.dir.fs, self.path, segment.base_offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"replacing segments of {self.partition}") from error
 
     def delete_due_files(self, *, all_of_them: bool = False) -> int:
         """Unlink the files whose delay is over; how many segments went."""
@@ -426,5 +464,6 @@ class Log:
 
     def abandon(self) -> None:
         """Close the files and do nothing else, as if the process had been killed."""
+        self.flusher.stop()
         for segment in self.segments:
             segment.close()

@@ -6,12 +6,15 @@ A read gives a slice of a segment's file, not bytes: whoever sends it decides ho
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
 from ottla.errors import OffsetOutOfRangeError
 from ottla.records import kernel
-from ottla.records.record import read_records
+from ottla.records.batch import MAGIC_V2
+from ottla.records.legacy import LegacyRecord, read_message_set
+from ottla.records.record import Record, read_records
 from ottla.storage.log import Log
 from ottla.storage.scan import Scan
 from ottla.storage.segment import LogSlice, Segment
@@ -61,8 +64,8 @@ def read(
     limit = _limit(log, isolation)
     found: LogSlice | None = None
     aborted: list[AbortedTxn] = []
-    if offset < limit:
-        for segment in log.segments.from_offset(offset):
+    try:
+        for segment in log.segments.from_offset(offset) if offset < limit else []:
             located = segment.read(
                 offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch
             )
@@ -71,6 +74,8 @@ def read(
                 if isolation is Isolation.COMMITTED:
                     aborted = aborted_in(log, offset, _upper_bound(log, segment, found, limit))
                 break
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted)
 
 
@@ -110,39 +115,51 @@ def aborted_in(log: Log, start_offset: int, end_offset: int) -> list[AbortedTxn]
 
 def find_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
     """The first record at or after `timestamp`, or None."""
-    for segment in log.segments:
-        if segment.max_timestamp >= timestamp:
-            found = _find_in_segment(segment, timestamp, log.start_offset)
-            if found is not None:
-                return found
+    log.dir.check_online()
+    try:
+        for segment in log.segments:
+            if segment.max_timestamp >= timestamp:
+                found = _find_in_segment(segment, timestamp, log)
+                if found is not None:
+                    return found
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return None
 
 
 def max_timestamp(log: Log) -> TimestampOffset | None:
     """The first record that has the largest timestamp of the log, or None."""
-    largest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    log.dir.check_online()
+    try:
+        largest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return None if largest < 0 else find_timestamp(log, largest)
 
 
-def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+def _find_in_segment(segment: Segment, timestamp: int, log: Log) -> TimestampOffset | None:
     # The entry at or below says that nothing before its offset is later than its own timestamp.
-    from_offset = max(segment.time_index.lookup(timestamp - 1)[1], start_offset)
+    from_offset = max(segment.time_index.lookup(timestamp - 1)[1], log.start_offset)
     position = segment.offset_index.lookup(from_offset)[1]
     for window in Scan(segment.file, segment.size, start=position, flags=0):
         for at in range(0, window.count * kernel.ROW, kernel.ROW):
             row = window.rows[at : at + kernel.ROW]
-            if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= start_offset:
-                found = _find_in_batch(segment, row, timestamp, start_offset)
+            if row[kernel.MAX_TIMESTAMP] >= timestamp and row[kernel.LAST_OFFSET] >= log.start_offset:
+                found = _find_in_batch(segment, row, timestamp, log)
                 if found is not None:
                     return found
     return None
 
 
-def _find_in_batch(
-    segment: Segment, row: array[int], timestamp: int, start_offset: int
-) -> TimestampOffset | None:
+def _find_in_batch(segment: Segment, row: array[int], timestamp: int, log: Log) -> TimestampOffset | None:
     data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
-    for record in read_records(data):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
+    for record in _records(data, row[kernel.MAGIC], log.config.decompression_max_bytes):
+        if record.timestamp >= timestamp and record.offset >= log.start_offset:
             return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])
     return None
+
+
+def _records(data: bytes, magic: int, max_output_bytes: int) -> Iterator[Record | LegacyRecord]:
+    if magic == MAGIC_V2:
+        return read_records(data)
+    return read_message_set(data, 0, len(data), max_output_bytes=max_output_bytes)

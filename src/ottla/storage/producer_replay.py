@@ -45,11 +45,11 @@ def apply_rows(
     from_offset: int = 0,
     index_aborted: bool = True,
 ) -> None:
-    """Replay scanned batches that lie in `segment`, those below `from_offset` left out."""
+    """Replay scanned batches that lie in `segment`, those that end below `from_offset` left out."""
     keep = array("q", bytes(8 * count))
     for number in keep[: kernel.producer_rows(rows, count, keep)]:
         row = rows[number * kernel.ROW : (number + 1) * kernel.ROW]
-        if row[kernel.BASE_OFFSET] < from_offset:
+        if row[kernel.LAST_OFFSET] < from_offset:
             continue
         attributes, producer_id, epoch = (
             row[kernel.ATTRIBUTES],
@@ -84,7 +84,7 @@ def rebuild(
     end_offset: int,
     now_ms: int,
 ) -> None:
-    """State as of `end_offset`: the newest snapshot below it, then the batches since. Aborted indexes stay untouched."""
+    """State as of `end_offset`: the newest snapshot below it, then the batches since. Indexes are not touched."""
     snapshots.load_latest(fs, directory, producers, start_offset, end_offset, now_ms)
     if producers.end_offset < end_offset:
         for segment in segments.between(producers.end_offset, end_offset):

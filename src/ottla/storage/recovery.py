@@ -26,6 +26,8 @@ from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 from ottla.storage.segment_set import SegmentSet
 
+_INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
+
 
 def load_log(
     log_dir: LogDir,
@@ -164,10 +166,17 @@ class _Loader:
         for segment in unflushed:
             if damaged:
                 self._drop(segment)
-            elif self._recover(segment):
-                damaged = segment is not self._segments.active
+                continue
+            cut = self._recover(segment)
+            next_base = self._segments.next_base(segment)
+            damaged = next_base is not None and (cut or self._has_gap(segment, next_base))
         if damaged:
             self._fs.sync_dir(self._path)
+
+    def _has_gap(self, segment: Segment, next_base: int) -> bool:
+        """Whether records before the next segment are missing: a file's data may be lost where its name is not.
+        Only a cleaner leaves such gaps on purpose."""
+        return not self._config.compact and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
@@ -192,7 +201,7 @@ def recover_segment(
     epochs: LeaderEpochs,
     flags: int = kernel.CHECK_CRC,
 ) -> bool:
-    """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
+    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
     scan = Scan(segment.file, size, flags=flags)
@@ -228,8 +237,8 @@ def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
 
 def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
     """Whether the indexes are there and sane, and the log ends with a whole batch."""
-    if segment.size == 0:
-        return True
+    if segment.size == 0:  # entries of batches that are gone would lead past the end
+        return not any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
     if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
         return False
     try:
@@ -249,7 +258,7 @@ def segment_end_offset(segment: Segment) -> int:
     end = segment.base_offset
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or end <= segment.offset_index.last_offset and start:
+    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
         raise CorruptIndexError(
             f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
             f"of {segment.size} bytes with offset {end - 1}"

@@ -1,0 +1,1 @@
+"""Checks of what must survive: power cuts, torn files, bit rot, faults, and histories nobody thought of."""
