@@ -17,7 +17,7 @@ from setuptools import Distribution, Extension
 
 from tests import kernels
 
-TARGETS = ("kernel",)
+TARGETS = ("kernel", "cleaner", "verify")
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "asan"
 SANITIZERS = "-fsanitize=address,undefined"

@@ -831,12 +831,13 @@ class OffsetMap:
             while start < count:
                 at = start * _ROW
                 if action[start] != _DROP:
-                    if (row[at + _MAGIC] != 2 or row[at + _ATTRIBUTES] & _CODEC) and (
-                        action[start] != _COPY and action[start] != _EMPTY
+                    # An old message has no header that could stay without its records.
+                    if action[start] != _COPY and (
+                        row[at + _MAGIC] != 2 or (row[at + _ATTRIBUTES] & _CODEC and action[start] != _EMPTY)
                     ):
                         status = _PACKED
                         break
-                    if room - to < row[at + _SIZE] + _GROWTH * row[at + _COUNT]:
+                    if room - to < row[at + _SIZE] + _GROWTH * max(row[at + _COUNT], 0):  # -1: unknown
                         status = _NO_ROOM
                         break
                     before = to
