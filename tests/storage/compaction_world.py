@@ -238,25 +238,24 @@ class CompactedLog:
             )
             assert named == entry.aborted
 
-    def expect_after(self, cleaned_to: int, end_offset: int) -> list[int]:
-        """The offsets that a cleaning must have left, if all keys fitted into the map; moves the tombstones' lives on."""
+    def expect_after(self, cleaned_to: int) -> list[int]:
+        """The offsets that a cleaning up to there must have left; moves the lives of tombstones on."""
         last: dict[bytes, int] = {}
         for offset, entry in self.appended.items():
-            if offset < end_offset and not entry.aborted and entry.record.key is not None:
+            if offset < cleaned_to and not entry.aborted and entry.record.key is not None:
                 last[entry.record.key] = offset
-        left = []
-        for offset, entry in list(self.appended.items()):
-            record = entry.record
-            stays = offset >= cleaned_to or (
-                record.key is not None and not entry.aborted and last[record.key] == offset
-            )
-            if stays and offset < end_offset and record.value is None:
-                if entry.horizon_ms is None:
-                    entry.horizon_ms = self.now_ms + self.log.config.delete_retention_ms
-                stays = self.now_ms < entry.horizon_ms
-            if stays:
-                left.append(offset)
-        return left
+        return [
+            offset
+            for offset, entry in self.appended.items()
+            if offset >= cleaned_to or (offset in last.values() and self._lives(entry))
+        ]
+
+    def _lives(self, entry: Appended) -> bool:
+        if entry.record.value is not None:
+            return True
+        if entry.horizon_ms is None:
+            entry.horizon_ms = self.now_ms + self.log.config.delete_retention_ms
+        return self.now_ms < entry.horizon_ms
 
 
 def _bytes(text: str | None) -> bytes | None:
