@@ -166,10 +166,17 @@ class _Loader:
         for segment in unflushed:
             if damaged:
                 self._drop(segment)
-            elif self._recover(segment):
-                damaged = segment is not self._segments.active
+                continue
+            cut = self._recover(segment)
+            next_base = self._segments.next_base(segment)
+            damaged = next_base is not None and (cut or self._has_gap(segment, next_base))
         if damaged:
             self._fs.sync_dir(self._path)
+
+    def _has_gap(self, segment: Segment, next_base: int) -> bool:
+        """Whether records before the next segment are missing: a file's data may be lost where its name is not.
+        Only a cleaner leaves such gaps on purpose."""
+        return not self._config.compact and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
