@@ -36,6 +36,7 @@ class Opened(NamedTuple):
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
+    cleaned_offsets: dict[TopicPartition, int]  # up to where each log is compacted
 
 
 class LogManager:
@@ -91,7 +92,12 @@ class LogManager:
         self._identify(path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         log_dir = LogDir(fs, path)
-        names = (layout.RECOVERY_POINTS, layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS)
+        names = (
+            layout.RECOVERY_POINTS,
+            layout.LOG_START_OFFSETS,
+            layout.HIGH_WATERMARKS,
+            layout.CLEANER_OFFSETS,
+        )
         return Opened(log_dir, lock, clean, *(self._read_offsets(f"{path}/{name}") for name in names))
 
     def _read_offsets(self, path: str) -> dict[TopicPartition, int]:
@@ -181,6 +187,7 @@ class LogManager:
             clean=opened.clean,
             recovery_point=opened.recovery_points.get(partition, 0),
             start_offset=opened.start_offsets.get(partition, 0),
+            cleaned=partition in opened.cleaned_offsets,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
             handles=self._handles,
         )

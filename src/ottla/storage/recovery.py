@@ -39,17 +39,30 @@ def load_log(
     clean: bool = False,
     recovery_point: int = 0,
     start_offset: int = 0,
+    cleaned: bool = False,
     producer_expiration_ms: int = 86_400_000,
     handles: HandlePool | None = None,
 ) -> Log:
-    """The log in directory `path`, which is made if it is not there."""
+    """The log in directory `path`, which is made if it is not there.
+
+    `clean`, `recovery_point`, `start_offset` and `cleaned` (a cleaner has been here) are what the log dir's
+    checkpoints say.
+    """
     log_dir.check_online()
     try:
         if not log_dir.fs.is_dir(path):
             log_dir.fs.make_dir(path)
             log_dir.fs.sync_dir(path.rpartition("/")[0])
         loader = _Loader(
-            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
+            log_dir,
+            path,
+            config,
+            runtime,
+            clean,
+            recovery_point,
+            start_offset,
+            cleaned,
+            producer_expiration_ms,
         )
         return loader.load(partition, handles)
     except OSError as error:
@@ -68,6 +81,7 @@ class _Loader:
         clean: bool,
         recovery_point: int,
         start_offset: int,
+        cleaned: bool,
         producer_expiration_ms: int,
     ) -> None:
         self._dir = log_dir
@@ -76,6 +90,7 @@ class _Loader:
         self._config = config
         self._runtime = runtime
         self._clean = clean
+        self._cleaned = cleaned or config.compact
         self._recovery_point = recovery_point
         self._start_offset = start_offset
         self._now_ms = runtime.now_ms()
@@ -176,7 +191,7 @@ class _Loader:
     def _has_gap(self, segment: Segment, next_base: int) -> bool:
         """Whether records before the next segment are missing: a file's data may be lost where its name is not.
         Only a cleaner leaves such gaps on purpose."""
-        return not self._config.compact and segment_end_offset(segment) < next_base
+        return not self._cleaned and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
