@@ -33,10 +33,10 @@ class Opened(NamedTuple):
     dir: LogDir
     lock: File
     clean: bool
-    recovery_points: dict[TopicPartition, int]
+    recovery_points: dict[TopicPartition, int] | None  # None: not known
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
-    cleaned_offsets: dict[TopicPartition, int]  # up to where each log is compacted
+    cleaned: dict[TopicPartition, int]
 
 
 class LogManager:
@@ -76,6 +76,9 @@ class LogManager:
             except OSError as error:
                 self.failed_dirs[path] = error
         self._load_all(on_progress)
+        for opened in self._opened:
+            if opened.recovery_points is None:
+                self.checkpoint(opened.dir)
         if not self.online_dirs:
             reasons = [str(error) for error in self.failed_dirs.values()]
             reasons += [str(opened.dir.failure) for opened in self._opened]
@@ -92,20 +95,16 @@ class LogManager:
         self._identify(path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         log_dir = LogDir(fs, path)
-        names = (
-            layout.RECOVERY_POINTS,
-            layout.LOG_START_OFFSETS,
-            layout.HIGH_WATERMARKS,
-            layout.CLEANER_OFFSETS,
-        )
-        return Opened(log_dir, lock, clean, *(self._read_offsets(f"{path}/{name}") for name in names))
+        names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
+        others = (self._read_offsets(f"{path}/{name}") or {} for name in names)
+        return Opened(log_dir, lock, clean, self._read_offsets(f"{path}/{layout.RECOVERY_POINTS}"), *others)
 
-    def _read_offsets(self, path: str) -> dict[TopicPartition, int]:
-        """Nothing, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
+    def _read_offsets(self, path: str) -> dict[TopicPartition, int] | None:
+        """None, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
         try:
-            return checkpoint.read_offsets(self._fs, path)
+            return checkpoint.read_offsets(self._fs, path) if self._fs.exists(path) else None
         except CorruptCheckpointError:
-            return {}
+            return None
 
     def _identify(self, path: str) -> None:
         """Every directory names its cluster, its node and itself."""
@@ -185,9 +184,9 @@ class LogManager:
             self._config_of(partition.topic),
             self._runtime,
             clean=opened.clean,
-            recovery_point=opened.recovery_points.get(partition, 0),
+            recovery_point=(opened.recovery_points or {}).get(partition, 0),
             start_offset=opened.start_offsets.get(partition, 0),
-            cleaned=partition in opened.cleaned_offsets,
+            may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
             handles=self._handles,
         )
