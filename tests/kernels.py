@@ -14,7 +14,7 @@ from types import ModuleType
 
 import ottla.records
 
-FILES = ("index_kernel", "record_kernel", "kernel")  # each imports only those before it
+FILES = ("index_kernel", "record_kernel", "compact_kernel", "kernel")  # each imports only those before it
 SOURCE = Path(ottla.records.__file__).parent
 
 

@@ -92,7 +92,8 @@ class SparseIndex:
         entries = self.entries
         if entries >= self._capacity:
             raise IndexFullError(f"{self.path}: all {self._capacity} entries are used; the segment must roll")
-        self._opened().pwrite(entry, entries * self.ENTRY_SIZE)
+        file = self._file or self._opened()
+        file.pwrite(entry, entries * self.ENTRY_SIZE)
         self._entries = entries + 1
 
     def append_raw(self, entries: bytes | bytearray) -> None:
