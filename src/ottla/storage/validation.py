@@ -82,7 +82,7 @@ def validate(
         )
     if null_keys and config.compact and not attributes & batch.CONTROL:
         raise _without_key(records, size, config)
-    if not isinstance(records, bytearray) and memoryview(records).readonly:
+    if not isinstance(records, bytearray) and (isinstance(records, bytes) or records.readonly):
         records = bytearray(records)
     append_time = -1
     stamped = attributes & batch.LOG_APPEND_TIME
