@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from benchmarks import append, lookup, memory, partitions, recovery, report
+from benchmarks import append, compaction, lookup, memory, partitions, recovery, report, verify
 from benchmarks.measure import FULL, QUICK, Bench
 
 BENCHMARKS = {
@@ -15,6 +15,8 @@ BENCHMARKS = {
     "recovery": recovery.run,
     "lookup": lookup.run,
     "partitions": partitions.run,
+    "compaction": compaction.run,
+    "verify": verify.run,
     "memory": memory.run,
 }
 
