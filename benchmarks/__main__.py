@@ -39,7 +39,7 @@ def main() -> None:
             print(f"{name} ...", flush=True)
             found = BENCHMARKS[name](Bench(scale, Path(work_dir)))
             figures += found
-            print(report.table(found), flush=True)
+            print(report.table(found, judged=not args.quick), flush=True)
     # Only a whole run makes a page that can be compared with the one before.
     if not (args.quick or args.without_kafka) and len(args.only) == len(BENCHMARKS):
         report.PAGE.write_text(report.page(figures, scale))
