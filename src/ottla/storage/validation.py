@@ -82,8 +82,8 @@ def validate(
         )
     if null_keys and config.compact and not attributes & batch.CONTROL:
         raise _without_key(records, size, config)
-    if not isinstance(records, bytearray) and memoryview(records).readonly:
-        records = bytearray(records)
+    if not isinstance(records, bytearray):
+        records = _writable(records)
     append_time = -1
     stamped = attributes & batch.LOG_APPEND_TIME
     if config.message_timestamp_type == "LogAppendTime":
@@ -105,6 +105,10 @@ def validate(
         records, size, attributes, next_offset, next_offset + last_delta, max_timestamp, producer_id, producer_epoch,
         base_sequence, append_time,
     )  # fmt: skip
+
+
+def _writable(records: bytes | memoryview) -> bytearray | memoryview:
+    return bytearray(records) if isinstance(records, bytes) or records.readonly else records
 
 
 def _bad_time(
