@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from benchmarks import append, lookup, memory, partitions, recovery, report
+from benchmarks import append, compaction, lookup, memory, partitions, recovery, report, verify
 from benchmarks.measure import FULL, QUICK, Bench
 
 BENCHMARKS = {
@@ -15,6 +15,8 @@ BENCHMARKS = {
     "recovery": recovery.run,
     "lookup": lookup.run,
     "partitions": partitions.run,
+    "compaction": compaction.run,
+    "verify": verify.run,
     "memory": memory.run,
 }
 
@@ -37,7 +39,7 @@ def main() -> None:
             print(f"{name} ...", flush=True)
             found = BENCHMARKS[name](Bench(scale, Path(work_dir)))
             figures += found
-            print(report.table(found), flush=True)
+            print(report.table(found, judged=not args.quick), flush=True)
     # Only a whole run makes a page that can be compared with the one before.
     if not (args.quick or args.without_kafka) and len(args.only) == len(BENCHMARKS):
         report.PAGE.write_text(report.page(figures, scale))

@@ -24,7 +24,7 @@ OFFSETS_BYTES = 16  # what an append writes into a client's batch
 
 # Batches get the time of their append, as if producers had sent them one after another.
 _STAMPED = LogConfig(message_timestamp_type="LogAppendTime")
-_COMPACTED = LogConfig(cleanup_policy=("compact",))
+COMPACTED = LogConfig(cleanup_policy=("compact",))
 
 
 class Kind(NamedTuple):
@@ -83,7 +83,7 @@ def write_keyed_log(data_dir: Path, keys: int, volume_bytes: int) -> None:
         now_ms = time.time_ns() // 1_000_000
         return build_batch([(now_ms, key, value, ()) for key in chance.choices(names, k=LARGE.records)])
 
-    with managed(data_dir, _COMPACTED) as manager:
+    with managed(data_dir, COMPACTED) as manager:
         manager.open()
         log = manager.get_or_create(PARTITION)
         _fill(log, next_batch, volume_bytes)

@@ -12,7 +12,11 @@ from pathlib import Path
 
 from benchmarks.data import LARGE, managed, write_log
 from benchmarks.measure import Bench, Figure, mib
+from ottla.logtools import source
+from ottla.logtools.findings import DEFECT
+from ottla.logtools.verify import verify
 from ottla.storage import layout
+from ottla.storage.fs import RealFileSystem
 
 _LIMIT_MIB = 200
 _STATUS = Path("/proc/self/status")
@@ -50,7 +54,14 @@ def _recover(data_dir: Path, _size_bytes: int) -> None:
         manager.close()
 
 
-STEPS = {"append": _append, "recover": _recover}
+def _verify(data_dir: Path, _size_bytes: int) -> None:
+    fs = RealFileSystem()
+    defects = [found for found in verify(fs, source.resolve(fs, str(data_dir))) if found.level == DEFECT]
+    if defects:
+        raise RuntimeError(f"the log that was written is not healthy: {defects[0]}")
+
+
+STEPS = {"append": _append, "recover": _recover, "verify": _verify}
 
 
 def _peak_bytes() -> int:

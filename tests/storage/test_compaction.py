@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from ottla.errors import CompactionAbortedError, CorruptRecordError, DecompressionLimitError
@@ -10,7 +13,8 @@ from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.legacy import LegacyRecord, build_message_set
 from ottla.storage import cleaned_segments, compaction, layout
-from ottla.testing.runtime import START_MS
+from ottla.storage.fs import RealFileSystem
+from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.storage.compaction_world import MAP_BYTES, CompactedLog
 from tests.storage.world import World
 
@@ -596,6 +600,27 @@ def test_appends_and_rolls_go_on_while_a_log_is_cleaned(compacted: CompactedLog)
         compaction.install(compacted.log, plan, group)
     assert compacted.pairs() == [(1, "a", "2"), *((2 + i, "b", "1") for i in range(len(groups)))]
     compacted.check()
+
+
+def test_a_cleaner_runs_on_another_thread_while_the_log_is_appended_to(tmp_path: Path) -> None:
+    runtime = SimulatedRuntime()
+    compacted = CompactedLog(World(RealFileSystem(), str(tmp_path), runtime))
+    for number in range(200):
+        compacted.append((f"key{number % 7}", "v"), (f"other{number % 3}", None))
+    compacted.roll()
+    plan = _plan(compacted)
+    cleaner = plan.cleaner(MAP_BYTES, 0.9)
+    with ThreadPoolExecutor(1) as threads:
+        while True:
+            step = threads.submit(cleaner.next_group)
+            compacted.append(("key0", "new"))
+            if (group := step.result()) is None:
+                break
+            compaction.install(compacted.log, plan, group)
+    compacted.checkpoint = cleaner.cleaned_to
+    assert cleaner.cleaned_to == plan.source.end_offset
+    compacted.check()
+    assert len([offset for offset, _, _ in compacted.pairs() if offset < 400]) == 10
 
 
 def _state(compacted: CompactedLog) -> compaction.Cleanable:

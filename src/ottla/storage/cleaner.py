@@ -65,7 +65,7 @@ class Cleaner:
         self._source = source
         self._should_stop = should_stop
         self._map = OffsetMap(map_bytes, load_factor, *source.hash_key)
-        self._segments = [Segment(source.fs, source.directory, base, source.config) for base in source.bases]
+        self._segments: list[Segment] = []
         self._aborted = [*source.aborted_later]
         self._groups: Iterator[CleanedGroup] | None = None
         self._latest = source.first_dirty_offset - 1  # the map knows every key up to here
@@ -81,8 +81,7 @@ class Cleaner:
         """Clean one more group of segments; None when there is none left."""
         try:
             if self._groups is None:
-                for segment in self._segments:
-                    self._aborted += segment.txn_index.entries
+                self._open_segments()
                 self._fill_map()
                 self._groups = self._clean()
             return next(self._groups, None)
@@ -90,6 +89,12 @@ class Cleaner:
             if self._should_stop():  # the log was deleted, or cut, and with it a file
                 raise CompactionAbortedError(f"{self._source.directory}: {error}") from error
             raise
+
+    def _open_segments(self) -> None:
+        source = self._source
+        self._segments = [Segment(source.fs, source.directory, base, source.config) for base in source.bases]
+        for segment in self._segments:
+            self._aborted += segment.txn_index.entries
 
     # -- first pass
 
@@ -101,8 +106,8 @@ class Cleaner:
         for segment, end in zip(self._segments, ends, strict=True):
             if end <= first:
                 continue
-            start = segment.offset_index.lookup(first)[1] if first > segment.base_offset else 0
-            for window in self._windows(segment, start):
+            located = segment.locate(first)
+            for window in self._windows(segment, located.position if located else segment.size):
                 self._decide_for_map(window, txns)
                 if not self._enter(segment, window):
                     return
