@@ -429,6 +429,7 @@ class Log:
             swap_in(self.dir.fs, self.path, new, old)
             self.segments.replace(old, new)
             for segment in new:
+                segment.release_all()
                 segment.use_pool(self._handles)
             self._deletions += [(due_ms, segment) for segment in old]
             for segment in old:

@@ -81,10 +81,10 @@ class Scan:
 
     def _large_batch(self, size: int) -> Iterator[Window]:
         """Check a batch in pieces: header, then the CRC by chunks. Its records are checked by whoever reads them."""
-        header = batch.parse_header(self._buffer)
-        if header.magic != 2:
+        if self._buffer[batch.MAGIC_AT] != batch.MAGIC_V2:
             self.status = kernel.BAD_LENGTH
             return
+        header = batch.parse_header(self._buffer)
         crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:
             piece = self._buffer[: min(len(self._buffer), size - at)]

@@ -392,6 +392,4 @@ class Segment:
         self._close_file()
 
     def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file = None  # slices that were read keep it open

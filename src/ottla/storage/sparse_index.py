@@ -149,7 +149,8 @@ class SparseIndex:
             self._writable = False
 
     def sync(self) -> None:
-        self._opened().sync()
+        if self._file is not None or self._fs.exists(self.path):
+            self._opened().sync()
 
     def sanity_check(self) -> None:
         """Raise CorruptIndexError when the file cannot be a healthy index."""

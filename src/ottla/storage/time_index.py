@@ -80,7 +80,5 @@ class TimeIndex(SparseIndex):
                 raise CorruptIndexError(
                     f"{self.path}: the last offset {offset} lies before {self.base_offset}"
                 )
-            if timestamp < self.entry(0)[0]:
-                raise CorruptIndexError(
-                    f"{self.path}: the last timestamp {timestamp} is smaller than the first"
-                )
+            if self._entries > 1 and (timestamp, offset) <= self.entry(0):
+                raise CorruptIndexError(f"{self.path}: the last entry does not lie after the first")
