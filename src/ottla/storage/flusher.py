@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from ottla.errors import StorageError
 from ottla.runtime import Runtime
 from ottla.storage import layout, snapshots
 from ottla.storage.fs import FileSystem
@@ -88,6 +89,10 @@ class Flusher:
         self._new_files = True
         self.recovery_point = offset if begin_anew else min(self.recovery_point, offset)
         self.requested = min(self.requested, self.recovery_point)
+        cut_off = [entry for entry in self._waiting if begin_anew or entry[0] > offset]
+        self._waiting = [entry for entry in self._waiting if entry not in cut_off]
+        for _, done in cut_off:
+            done(StorageError(f"{self._log.path}: truncated to {offset} before it was flushed"))
 
     def _plan(self, *, everything: bool = False) -> Callable[[], None]:
         """What to sync, decided now, done elsewhere: whole segments behind the active one, of that its log."""
@@ -115,7 +120,8 @@ class Flusher:
     def _synced(self, target: int, cuts: int, error: BaseException | None) -> None:
         self._busy = False
         self._moved(target, cuts, error)
-        if error is None and (self._again or self._waiting):
+        within_reach = any(offset <= self._log.end_offset for offset, _ in self._waiting)
+        if error is None and (self._again or within_reach):
             self._again = False
             self.request()
 

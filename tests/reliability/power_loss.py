@@ -1,0 +1,93 @@
+"""Power loss: disks that a cut may leave at every point of a story are opened, and must hold what was promised.
+
+Nothing that was flushed is missing, what is there is a stretch of what was appended, byte for byte, nothing
+fails to open, and the log goes on: an append, a clean stop and another start. From time to time the power is
+cut again while the first cut is being recovered from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import partial
+from random import Random
+
+from ottla.storage.log import Log
+from ottla.storage.log_manager import LogManager
+from ottla.testing.crash import CrashState, crash_states
+from ottla.testing.disk import SimulatedDisk
+from tests.reliability.model import Written, check_log, read_all
+from tests.reliability.scenarios import Case, SimulatedRuntime, Writer, open_manager
+from tests.reliability.story import TOPICS, Promise, Story
+
+SAMPLES = 8  # random states at each point, besides the corners
+_SECOND_CUTS = 0.1  # the share of states whose recovery is cut as well
+
+
+def cases(seed: int, share: float = 1.0, *, actions: int = 60) -> Iterator[Case]:
+    """The states at every point of one story, or at a `share` of its points."""
+    story = Story(seed, actions)
+    rng = Random(f"points {seed}")
+    points = [point for point in range(len(story.history.operations) + 1) if rng.random() < share]
+    first_operations = [first for first, _ in story.chapters]
+    for state in crash_states(story.history, seed=seed, samples=SAMPLES, points=points):
+        chapter = bisect_right(first_operations, state.point - 1) - 1
+        kind = story.chapters[chapter][1] if chapter >= 0 else "open"
+        yield Case(kind, state.name, partial(_check, story, state, seed))
+
+
+def _check(story: Story, state: CrashState, seed: int) -> None:
+    rng = Random(f"{seed} {state.name}")
+    disk = state.disk(story.runtime.now_ms)
+    recovery = disk.record() if rng.random() < _SECOND_CUTS else None
+    _open_and_use(story, disk, state, rng)
+    if recovery is not None:
+        points = rng.sample(range(len(recovery.operations) + 1), k=min(3, len(recovery.operations)))
+        for second in crash_states(recovery, seed=seed, samples=1, points=points):
+            try:
+                _open_and_use(story, second.disk(story.runtime.now_ms), state, rng)
+            except Exception as error:
+                raise AssertionError(f"cut again, {second.describe()}: {error!r}") from error
+
+
+def _open_and_use(story: Story, disk: SimulatedDisk, state: CrashState, rng: Random) -> None:
+    runtime = SimulatedRuntime(state.point, story.runtime.now_ms())
+    manager = open_manager(disk, runtime, TOPICS)
+    promises: tuple[Promise, ...] = state.label or ()  # type: ignore[assignment]
+    assert set(manager.logs) <= {promise.partition for promise in promises}
+    held = {promise.partition: _hold(story, manager, promise) for promise in promises}
+    for partition, log in manager.logs.items():
+        writer = Writer(rng, runtime)
+        writer.leader_epoch = 1000
+        held[partition].append(writer.append(log, writer.plain()))
+    manager.close()
+
+    manager = open_manager(disk, runtime, TOPICS)
+    for partition, log in manager.logs.items():
+        assert read_all(log) == held[partition], f"{partition} after a clean stop"
+    manager.close()
+
+
+def _hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
+    """What the log holds, which must be as promised."""
+    log = manager.get(promise.partition)
+    if log is None:
+        assert promise.may_be_gone, f"{promise.partition} is gone"
+        return []
+    assert promise.may_be_there, f"{promise.partition} was deleted and is back"
+    assert promise.lowest_start <= log.start_offset <= promise.highest_start, f"{promise}: {log.start_offset}"
+    assert log.high_watermark <= log.end_offset
+    batches = read_all(log)
+    version = next((v for v in promise.versions if _is_stretch(log, batches, story.versions[v])), None)
+    assert version is not None, f"{promise}: [{log.start_offset}, {log.end_offset}) {batches}"
+    before = [written for written in story.versions[version] if written.last < log.start_offset]
+    if log.end_offset < promise.flushed:
+        raise AssertionError(f"{promise}: records from {log.end_offset} on are lost")
+    check_log(log, batches, before)
+    return batches
+
+
+def _is_stretch(log: Log, batches: list[Written], version: list[Written]) -> bool:
+    """Whether the batches are those of the version from the log's start on, up to somewhere."""
+    from_start = [written for written in version if written.last >= log.start_offset]
+    return batches == from_start[: len(batches)]
