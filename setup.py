@@ -7,7 +7,7 @@ kernels = [
     Extension(
         f"ottla.records.{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3"], optional=True
     )
-    for name in ("kernel", "record_kernel", "index_kernel")
+    for name in ("kernel", "record_kernel", "index_kernel", "check_kernel")
 ]
 
 setup(ext_modules=cythonize(kernels, language_level=3, annotate=False))

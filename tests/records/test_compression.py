@@ -44,6 +44,16 @@ def test_what_is_compressed_comes_back(codec: Codec, data: bytes, window_bytes: 
     assert all(1 <= len(piece) <= window_bytes for piece in pieces)
 
 
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_a_plain_number_names_its_codec_too(codec: Codec) -> None:
+    packed = compress(int(codec), TEXT)
+    assert len(packed) < len(TEXT)
+    assert decompress(int(codec), packed, len(TEXT)) == TEXT
+    assert b"".join(windows(int(codec), packed, 100)) == TEXT
+    with pytest.raises(DecompressionLimitError, match=codec.name):
+        decompress(int(codec), compress(codec, TEXT * 100), len(TEXT))
+
+
 @pytest.mark.parametrize("size", [0, 1, 32767, 32768, 32769, 65535, 65536, 65537, 1 << 20, 3_000_001])
 @pytest.mark.parametrize("codec", Codec)
 def test_every_size_around_a_block_comes_back(codec: Codec, size: int) -> None:

@@ -39,6 +39,7 @@ def compress(
     codec: Codec, data: Buffer, level: int | None = None, *, lz4_legacy_checksum: bool = False
 ) -> bytes:
     """`level` is the codec's own scale; without one, its default. Snappy has none."""
+    codec = Codec(codec)  # so that a plain number from a batch's attributes is never taken for NONE
     view = memoryview(data)
     if codec is Codec.GZIP:
         return zlib.compress(view, zlib.Z_DEFAULT_COMPRESSION if level is None else level, _GZIP_FORMAT)
@@ -61,7 +62,7 @@ def decompress(
     for piece in _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum):
         size += len(piece)
         if size > max_output_bytes:
-            raise DecompressionLimitError(f"{codec.name} data grows past {max_output_bytes} bytes")
+            raise DecompressionLimitError(f"{Codec(codec).name} data grows past {max_output_bytes} bytes")
         pieces.append(piece)
     if len(pieces) == 1 and isinstance(pieces[0], bytes):
         return pieces[0]
@@ -86,6 +87,7 @@ def _pieces(
     codec: Codec, data: memoryview, piece_bytes: int, max_output_bytes: int, lz4_legacy_checksum: bool
 ) -> Iterator[bytes | memoryview]:
     """Decoded pieces in order: up to `piece_bytes` from gzip and zstd, one block from snappy and LZ4."""
+    codec = Codec(codec)
     if codec is Codec.GZIP:
         found: Iterator[bytes | memoryview] = _gzip_pieces(data, piece_bytes)
     elif codec is Codec.SNAPPY:

@@ -47,24 +47,13 @@ def _unzigzag(bits: cython.ulonglong) -> cython.longlong:
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int32 in at most 5 bytes: (value, position after it)."""
+def _long_varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
     bits: cython.ulonglong = 0
     byte: cython.ulonglong
     shift: cython.int = 0
-    if at < end:  # most numbers in a record take one or two bytes
-        bits = view[at]
-        if bits < 0x80:
-            return _unzigzag(bits), at + 1
-        if at + 1 < end:
-            byte = view[at + 1]
-            if byte < 0x80:
-                return _unzigzag(bits & 0x7F | byte << 7), at + 2
-        bits = 0
     while at < end and shift <= 28:
         byte = view[at]
         at += 1
@@ -82,11 +71,10 @@ def _varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: c
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int64 in at most 10 bytes: (value, position after it)."""
-    bits: cython.ulonglong = 0
+def _varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """A zigzag int32 in at most 5 bytes: (value, position after it)."""
+    bits: cython.ulonglong
     byte: cython.ulonglong
-    shift: cython.int = 0
     if at < end:  # most numbers in a record take one or two bytes
         bits = view[at]
         if bits < 0x80:
@@ -94,8 +82,18 @@ def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: 
         if at + 1 < end:
             byte = view[at + 1]
             if byte < 0x80:
-                return _unzigzag(bits & 0x7F | byte << 7), at + 2
-        bits = 0
+                return _unzigzag(bits + (byte << 7) - 0x80), at + 2
+    return _long_varint(view, at, end)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _long_varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    bits: cython.ulonglong = 0
+    byte: cython.ulonglong
+    shift: cython.int = 0
     while at < end and shift <= 63:
         byte = view[at]
         at += 1
@@ -106,6 +104,26 @@ def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: 
             return _unzigzag(bits), at
         shift += 7
     return 0, _FAR
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.longlong, cython.Py_ssize_t))
+def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """A zigzag int64 in at most 10 bytes: (value, position after it)."""
+    bits: cython.ulonglong
+    byte: cython.ulonglong
+    if at < end:  # most numbers in a record take one or two bytes
+        bits = view[at]
+        if bits < 0x80:
+            return _unzigzag(bits), at + 1
+        if at + 1 < end:
+            byte = view[at + 1]
+            if byte < 0x80:
+                return _unzigzag(bits + (byte << 7) - 0x80), at + 2
+    return _long_varlong(view, at, end)
 
 
 @cython.cfunc
@@ -149,7 +167,6 @@ def _skip_headers(
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(
@@ -165,7 +182,7 @@ def _skip_headers(
         cython.longlong,  # header count
     )
 )
-def _record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def _any_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     """Read the record at `start`, down to its last header."""
     at: cython.Py_ssize_t
     size: cython.longlong
@@ -206,6 +223,87 @@ def _record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns((cython.bint, cython.ulonglong, cython.Py_ssize_t))
+def _short(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
+    """A number of one or two bytes, both of which may be read: (is it one, its bits, position after it)."""
+    bits: cython.ulonglong = view[at]
+    if bits < 0x80:
+        return True, bits, at + 1
+    byte: cython.ulonglong = view[at + 1]
+    if byte < 0x80:
+        return True, bits + (byte << 7) - 0x80, at + 2
+    return False, 0, at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(
+    (
+        cython.Py_ssize_t,  # position after the record, or minus the status: TRUNCATED, BAD_RECORD
+        cython.longlong,  # timestamp delta
+        cython.longlong,  # offset delta
+        cython.Py_ssize_t,  # key
+        cython.longlong,  # key size, -1 for null
+        cython.Py_ssize_t,  # value
+        cython.longlong,  # value size, -1 for null
+        cython.Py_ssize_t,  # first header
+        cython.longlong,  # header count
+    )
+)
+def _record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    """_any_record() for good records whose lengths are short: almost all, and then in half the time."""
+    short: cython.bint
+    bits: cython.ulonglong
+    at: cython.Py_ssize_t
+    time_delta: cython.longlong
+    offset_delta: cython.longlong
+    key_size: cython.longlong
+    value_size: cython.longlong
+    header_count: cython.longlong = 0
+    if start > end - 20:  # what the numbers up to the key's length take at most; no look at the end for each
+        return _any_record(view, start, end)
+    short, bits, at = _short(view, start)
+    after: cython.Py_ssize_t = at + (bits >> 1)
+    if not short or bits & 1 or after > end:
+        return _any_record(view, start, end)
+    short, bits, at = _short(view, at + 1)
+    time_delta = _unzigzag(bits)
+    if not short:
+        time_delta, at = _long_varlong(view, at, end)
+        if at > end:
+            return _any_record(view, start, end)
+    short, bits, at = _short(view, at)
+    offset_delta = _unzigzag(bits)
+    if not short:
+        offset_delta, at = _long_varint(view, at, end)
+        if at > end:
+            return _any_record(view, start, end)
+    short, bits, at = _short(view, at)
+    key_size = _unzigzag(bits)
+    key: cython.Py_ssize_t = at
+    at += bits >> 1
+    if not short or key_size < -1 or after - at < 2:  # the value's length and the number of headers
+        return _any_record(view, start, end)
+    short, bits, at = _short(view, at)
+    value_size = _unzigzag(bits)
+    value: cython.Py_ssize_t = at
+    at += bits >> 1
+    if not short or value_size < -1 or at >= after:
+        return _any_record(view, start, end)
+    headers_at: cython.Py_ssize_t = at + 1
+    if at != after - 1 or view[at] != 0:
+        header_count, headers_at = _varint(view, at, after)
+        if _skip_headers(view, headers_at, after, header_count) != after:
+            return _any_record(view, start, end)
+    return after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(
@@ -228,7 +326,8 @@ def _walk(
     _size: cython.longlong
     index: cython.longlong = 0
     previous_delta: cython.longlong = -1
-    largest_step: cython.longlong = 1 if dense else _INT32_MAX
+    largest_delta: cython.longlong = 0 if dense else last_delta
+    step: cython.longlong = 1 if dense else 0
     # Deltas outside these would take the timestamp out of 64 bits.
     lowest_delta: cython.longlong = _INT64_MIN - base_timestamp if base_timestamp < 0 else _INT64_MIN
     highest_delta: cython.longlong = _INT64_MAX - base_timestamp if base_timestamp > 0 else _INT64_MAX
@@ -240,21 +339,21 @@ def _walk(
         at, time_delta, offset_delta, _position, key_size, _position, _size, _position, _size = _record(
             view, at, end
         )
-        # The whole batch is here: a record that ends past it is bad, not cut.
-        if at < 0 or time_delta < lowest_delta or time_delta > highest_delta:
+        if at < 0:  # the whole batch is here: a record that ends past it is bad, not cut
             return _BAD_RECORD, index, -1, -1, -1, 0
-        if (
-            offset_delta <= previous_delta
-            or offset_delta - previous_delta > largest_step
-            or offset_delta > last_delta
-        ):
-            return _BAD_OFFSETS, index, -1, -1, -1, 0
-        previous_delta = offset_delta
         if time_delta < least:
+            if time_delta < lowest_delta:
+                return _BAD_RECORD, index, -1, -1, -1, 0
             least = time_delta
         if time_delta > most:
+            if time_delta > highest_delta:
+                return _BAD_RECORD, index, -1, -1, -1, 0
             most = time_delta
             most_index = index
+        if offset_delta <= previous_delta or offset_delta > largest_delta:
+            return _BAD_OFFSETS, index, -1, -1, -1, 0
+        previous_delta = offset_delta
+        largest_delta += step
         if key_size < 0:
             null_keys += 1
         index += 1

@@ -61,7 +61,7 @@ def _decode(block: memoryview, max_output_bytes: int) -> memoryview:
             raise CorruptRecordError(f"snappy block of {len(block)} bytes says it holds {size}")
         if size > max_output_bytes:
             raise DecompressionLimitError(
-                f"snappy block of {size} bytes, {max_output_bytes} more are allowed"
+                f"SNAPPY block of {size} bytes, {max_output_bytes} more are allowed"
             )
         out = bytearray(size)
         cramjam.snappy.decompress_raw_into(block, out)

@@ -10,9 +10,9 @@ The files are opened anew, by path, on the thread that syncs them: no handle is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from ottla.errors import StorageError
+from ottla.errors import LogDirOfflineError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage import layout, snapshots
 from ottla.storage.fs import FileSystem
@@ -31,6 +31,15 @@ class Flushable(Protocol):
     end_offset: int
 
 
+class _Plan(NamedTuple):
+    """One sync: how far it goes, and what it says nothing about should that have changed meanwhile."""
+
+    target: int
+    cuts: int
+    names: int
+    work: Callable[[], None]
+
+
 class Flusher:
     """Knows how far a log is on disk, and who waits for more."""
 
@@ -43,7 +52,9 @@ class Flusher:
         self._waiting: list[tuple[int, Done]] = []
         self._busy = False
         self._again = False
-        self._new_files = True  # names that are not yet durable
+        self._stopped = False
+        self._names = 1  # changes of names in the directory so far,
+        self._durable_names = 0  # and how many of them are on disk
         self._cuts = 0  # a sync begun before a truncation says nothing about the log after it
 
     def wait(self, offset: int, done: Done) -> None:
@@ -56,45 +67,53 @@ class Flusher:
 
     def request(self) -> None:
         """Flush soon; a sync under way is followed by another."""
+        refusal = self._refusal()
+        if refusal is not None:
+            self._tell_all(refusal)
+            return
         self.requested = self._log.end_offset
         if self._busy:
             self._again = True
             return
         self._busy = True
-        target, cuts, work = self._log.end_offset, self._cuts, self._plan()
-        self._runtime.run_blocking(work, lambda _, error: self._synced(target, cuts, error))
+        plan = self._plan()
+        self._runtime.run_blocking(plan.work, lambda _, error: self._synced(plan, error))
 
     def segment_added(self) -> None:
         """A roll: the old segment is flushed in the background, and the new one has a name to make durable."""
-        self._new_files = True
+        self._names += 1
         self.request()
 
     def flush_now(self, *, everything: bool = False) -> None:
         """Flush on this thread. `everything`: with the active segment's indexes, for a clean stop."""
         self._log.dir.check_online()
-        target, cuts = self._log.end_offset, self._cuts
-        self.requested = target
+        plan = self._plan(everything=everything)
+        self.requested = plan.target
         error: OSError | None = None
         try:
-            self._plan(everything=everything)()
+            plan.work()
         except OSError as failed:
             error = failed
-        self._moved(target, cuts, error)
+        self._moved(plan, error)
         if error is not None:
             raise self._log.dir.fail(error, "flushing") from error
 
-    def cut(self, offset: int, *, begin_anew: bool = False) -> None:
-        """The log is about to lose everything from `offset` on."""
+    def cut(self, offset: int, *, begin_anew: bool = False) -> list[Done]:
+        """The log loses everything from `offset` on, or all of it. Returns who waits for what is lost."""
         self._cuts += 1
-        self._new_files = True
+        self._names += 1
         self.recovery_point = offset if begin_anew else min(self.recovery_point, offset)
         self.requested = min(self.requested, self.recovery_point)
-        cut_off = [entry for entry in self._waiting if begin_anew or entry[0] > offset]
-        self._waiting = [entry for entry in self._waiting if entry not in cut_off]
-        for _, done in cut_off:
-            done(StorageError(f"{self._log.path}: truncated to {offset} before it was flushed"))
+        lost = [done for wanted, done in self._waiting if begin_anew or wanted > offset]
+        self._waiting = [] if begin_anew else [entry for entry in self._waiting if entry[0] <= offset]
+        return lost
 
-    def _plan(self, *, everything: bool = False) -> Callable[[], None]:
+    def stop(self) -> None:
+        """The log is being let go of: a sync still under way changes nothing any more."""
+        self._stopped = True
+        self._tell_all(StorageError(f"{self._log.path} was closed before it was flushed"))
+
+    def _plan(self, *, everything: bool = False) -> _Plan:
         """What to sync, decided now, done elsewhere: whole segments behind the active one, of that its log."""
         fs, directory, segments = self._log.dir.fs, self._log.path, self._log.segments
         paths = []
@@ -102,7 +121,8 @@ class Flusher:
             paths.append(segment.path(layout.LOG))
             if segment is not segments.active or everything:
                 paths += [segment.path(suffix) for suffix in layout.SEGMENT_SUFFIXES if suffix != layout.LOG]
-        sync_names, self._new_files = self._new_files or everything, False
+        # Until one sync of the names has succeeded, every sync brings them along.
+        sync_names = self._names != self._durable_names or everything
         if sync_names:
             paths += [
                 snapshots.path_of(directory, s.base_offset) for s in segments.from_offset(self.recovery_point)
@@ -115,31 +135,46 @@ class Flusher:
             if sync_names:
                 fs.sync_dir(directory)
 
-        return work
+        return _Plan(self._log.end_offset, self._cuts, self._names, work)
 
-    def _synced(self, target: int, cuts: int, error: BaseException | None) -> None:
+    def _synced(self, plan: _Plan, error: BaseException | None) -> None:
         self._busy = False
-        self._moved(target, cuts, error)
-        within_reach = any(offset <= self._log.end_offset for offset, _ in self._waiting)
-        if error is None and (self._again or within_reach):
+        if self._stopped:
+            return
+        self._moved(plan, error)
+        if error is None and (self._again or (self._waiting and plan.cuts != self._cuts)):
             self._again = False
             self.request()
 
-    def _moved(self, target: int, cuts: int, error: BaseException | None) -> None:
+    def _moved(self, plan: _Plan, error: BaseException | None) -> None:
+        if isinstance(error, OSError):
+            error = self._log.dir.fail(error, "flushing")
+        # Once anything in this directory has failed, a sync that says yes is not believed.
+        error = error or self._refusal()
         if error is not None:
-            if isinstance(error, OSError):
-                error = self._log.dir.fail(error, "flushing")
-            told, self._waiting = self._waiting, []
-            for _, done in told:
-                done(error)
+            self._tell_all(error)
             return
         self.flushed_ms = self._runtime.monotonic_ms()
-        if cuts == self._cuts:
-            self.recovery_point = max(self.recovery_point, target)
+        self._durable_names = max(self._durable_names, plan.names)
+        if plan.cuts == self._cuts:
+            self.recovery_point = max(self.recovery_point, plan.target)
         ready = [entry for entry in self._waiting if entry[0] <= self.recovery_point]
         self._waiting = [entry for entry in self._waiting if entry[0] > self.recovery_point]
         for _, done in ready:
             done(None)
+
+    def _refusal(self) -> BaseException | None:
+        """Why nothing can be flushed any more, if so."""
+        try:
+            self._log.dir.check_online()
+        except LogDirOfflineError as error:
+            return error
+        return StorageError(f"{self._log.path} is closed") if self._stopped else None
+
+    def _tell_all(self, error: BaseException) -> None:
+        told, self._waiting = self._waiting, []
+        for _, done in told:
+            done(error)
 
 
 def _sync_file(fs: FileSystem, path: str) -> None:

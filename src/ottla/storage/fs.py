@@ -44,7 +44,9 @@ class File(Protocol):
         """fdatasync: data, and the size that is needed to read it, are on disk when this returns."""
 
     def map(self, size: int) -> memoryview:
-        """The first `size` bytes (at least 1), read-only, following later writes. Must be released before a truncation below `size`."""
+        """The first `size` bytes (at least 1), read-only, following later writes.
+
+        To be released before the file is cut below `size`: touching a page that is gone ends the process."""
 
     def close(self) -> None: ...
 
@@ -189,7 +191,7 @@ class RealFileSystem:
     def lock(self, path: str) -> RealFile | None:
         file = self.open(path, create=True)
         try:
-            # lockf, not flock: Java's FileChannel.lock takes a POSIX record lock, and the two kinds do not see each other.
+            # lockf, not flock: Java takes a POSIX record lock, and the two kinds do not see each other.
             fcntl.lockf(file._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()

@@ -47,9 +47,10 @@ FUTURE_DIR = "-future"
 STRAY_DIR = "-stray"
 
 MAX_TOPIC_LENGTH = 249
+_MAX_NAME_LENGTH = 255
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
-_SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.\w+)?")
+_SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.\w+)?")
 _MARKED_DIR = re.compile(r"(?P<name>.+)\.(?P<unique>[0-9a-f]{32})(?P<mark>-delete|-future|-stray)")
 
 
@@ -86,6 +87,12 @@ def parse_partition_dir(name: str) -> TopicPartition | None:
     if not dash or not partition.isascii() or not partition.isdigit() or not is_topic_name(topic):
         return None
     return TopicPartition(topic, int(partition))
+
+
+def marked_dir(partition: TopicPartition, unique: str, mark: str) -> str:
+    """`<topic>-<partition>.<unique><mark>`, with a long topic cut so that the name fits into a directory."""
+    rest = f"-{partition.partition}.{unique}{mark}"
+    return partition.topic[: _MAX_NAME_LENGTH - len(rest)] + rest
 
 
 def parse_marked_dir(name: str) -> tuple[TopicPartition, str] | None:

@@ -18,6 +18,7 @@ from ottla.errors import RecordBatchTooLargeError, StorageError, UnexpectedAppen
 from ottla.records import batch, control
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
+from ottla.storage.flusher import Done as Flushed
 from ottla.storage.flusher import Flusher
 from ottla.storage.fs import Bytes
 from ottla.storage.handles import HandlePool
@@ -317,18 +318,18 @@ class Log:
     # -- cutting
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop every record from `offset` on; False if there is none. Whoever keeps recovery points must then checkpoint."""
+        """Drop every record from `offset` on; False if there is none. Recovery points must be written down after it."""
         self.dir.check_online()
         if offset < 0:
             raise StorageError(f"{self.partition}: cannot truncate to {offset}")
-        if offset >= self.end_offset:
-            self.epochs.truncate_from_end(offset)
-            return False
         if offset < self.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
+        lost: list[Flushed] = []
         try:
-            self.flusher.cut(offset)
+            if offset >= self.end_offset:
+                self.epochs.truncate_from_end(offset)
+                return False
             later = [segment for segment in self.segments if segment.base_offset > offset]
             for segment in reversed(later):
                 self.segments.remove(segment)
@@ -336,25 +337,36 @@ class Log:
             active = self.segments.active
             active.open_for_append(self.config)
             end_offset = active.truncate_to(offset, self._runtime.now_ms())
+            lost = self.flusher.cut(end_offset)
             self._cut_done(active, end_offset, min(self.start_offset, end_offset))
         except OSError as error:
             raise self.dir.fail(error, f"truncating {self.partition}") from error
+        finally:
+            self._tell_lost(lost)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, start_offset: int | None = None) -> None:
         """Drop everything; the next record gets `offset`."""
         self.dir.check_online()
+        lost = self.flusher.cut(offset, begin_anew=True)
         try:
-            self.flusher.cut(offset, begin_anew=True)
             for segment in reversed(list(self.segments)):
                 self.segments.remove(segment)
                 segment.delete()
+            snapshots.delete_after(self.dir.fs, self.path, -1)
             self.producers.clear(offset)
+            self.end_offset = self.high_watermark = offset
             self._begin_segment(offset)
             self.epochs.clear()
             self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
         except OSError as error:
             raise self.dir.fail(error, f"truncating {self.partition}") from error
+        finally:
+            self._tell_lost(lost)
+
+    def _tell_lost(self, lost: list[Flushed]) -> None:
+        for done in lost:
+            done(StorageError(f"{self.partition} was truncated before this was flushed"))
 
     def _cut_done(self, active: Segment, end_offset: int, start_offset: int) -> None:
         self._active = active
@@ -372,6 +384,7 @@ class Log:
             end_offset,
             self._runtime.now_ms(),
         )
+        self.producers.high_watermark_moved(self.high_watermark)
         self.dir.fs.sync_dir(self.path)
 
     def raise_start_offset(self, offset: int) -> bool:
@@ -426,5 +439,6 @@ class Log:
 
     def abandon(self) -> None:
         """Close the files and do nothing else, as if the process had been killed."""
+        self.flusher.stop()
         for segment in self.segments:
             segment.close()

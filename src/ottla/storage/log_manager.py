@@ -251,7 +251,7 @@ class LogManager:
         log = self._logs.pop(partition)
         log.abandon()
         unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
-        path = f"{log.dir.path}/{partition}.{unique}{layout.DELETE_DIR}"
+        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, layout.DELETE_DIR)}"
         try:
             self._fs.rename(log.path, path)
             self._fs.sync_dir(log.dir.path)

@@ -84,7 +84,7 @@ def rebuild(
     end_offset: int,
     now_ms: int,
 ) -> None:
-    """State as of `end_offset`: the newest snapshot below it, then the batches since. Aborted indexes stay untouched."""
+    """State as of `end_offset`: the newest snapshot below it, then the batches since. Indexes are not touched."""
     snapshots.load_latest(fs, directory, producers, start_offset, end_offset, now_ms)
     if producers.end_offset < end_offset:
         for segment in segments.between(producers.end_offset, end_offset):

@@ -133,7 +133,8 @@ class ProducerState:
             )
         if coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFencedError(
-                f"producer {producer_id}: coordinator epoch {coordinator_epoch} is older than {producer.coordinator_epoch}"
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch} is older than "
+                f"{producer.coordinator_epoch}"
             )
 
     def append_batch(

@@ -166,10 +166,17 @@ class _Loader:
         for segment in unflushed:
             if damaged:
                 self._drop(segment)
-            elif self._recover(segment):
-                damaged = segment is not self._segments.active
+                continue
+            cut = self._recover(segment)
+            next_base = self._segments.next_base(segment)
+            damaged = next_base is not None and (cut or self._has_gap(segment, next_base))
         if damaged:
             self._fs.sync_dir(self._path)
+
+    def _has_gap(self, segment: Segment, next_base: int) -> bool:
+        """Whether records before the next segment are missing: a file's data may be lost where its name is not.
+        Only a cleaner leaves such gaps on purpose."""
+        return not self._config.compact and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
@@ -194,7 +201,7 @@ def recover_segment(
     epochs: LeaderEpochs,
     flags: int = kernel.CHECK_CRC,
 ) -> bool:
-    """Rebuild a segment's indexes from its log, and producer state and epochs along the way; True if its tail was cut."""
+    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
     segment.begin_rebuild(config)
     size = segment.file.size()
     scan = Scan(segment.file, size, flags=flags)
@@ -251,7 +258,7 @@ def segment_end_offset(segment: Segment) -> int:
     end = segment.base_offset
     for window in scan:
         end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or end <= segment.offset_index.last_offset and start:
+    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
         raise CorruptIndexError(
             f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
             f"of {segment.size} bytes with offset {end - 1}"

@@ -39,10 +39,8 @@ def due_segments(log: Log, now_ms: int) -> list[Segment]:
         if end > log.high_watermark or (next_base is None and segment.size == 0):
             break
         if not (
-            end <= log.start_offset
-            and next_base is not None
-            or log.config.delete
-            and (_too_old(log, segment, now_ms) or segment.size <= excess)
+            (end <= log.start_offset and next_base is not None)
+            or (log.config.delete and (_too_old(log, segment, now_ms) or segment.size <= excess))
         ):
             break
         excess -= segment.size

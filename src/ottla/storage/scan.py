@@ -77,7 +77,7 @@ class Scan:
         return int.from_bytes(self._buffer[8:12], "big") + batch.OVERHEAD_SIZE
 
     def _large_batch(self, size: int) -> Iterator[Window]:
-        """Check a batch in pieces: header by the kernel, CRC by chunks. Its records are checked by whoever reads them."""
+        """Check a batch in pieces: header, then the CRC by chunks. Its records are checked by whoever reads them."""
         header = batch.parse_header(self._buffer)
         if header.magic != 2:
             self.status = kernel.BAD_LENGTH

@@ -48,8 +48,13 @@ class SparseIndex:
         return self._entries
 
     @property
+    def room(self) -> int:
+        """How many entries may still be added."""
+        return self._capacity - self.entries
+
+    @property
     def is_full(self) -> bool:
-        return self.entries >= self._capacity
+        return self.room <= 0
 
     @property
     def size_bytes(self) -> int:
@@ -91,12 +96,10 @@ class SparseIndex:
         self._entries = entries + 1
 
     def append_raw(self, entries: bytes | bytearray) -> None:
-        """Add entries that the kernel made in order; for rebuilding."""
-        count = len(entries) // self.ENTRY_SIZE
-        if self.entries + count > self._capacity:
-            raise IndexFullError(f"{self.path}: {count} more entries do not fit into {self._capacity}")
-        if count:
-            self._opened().pwrite(entries, self._entries * self.ENTRY_SIZE)
+        """Add entries that the kernel made in order. Those that do not fit are left out: a sparse index may have gaps."""
+        count = min(len(entries) // self.ENTRY_SIZE, self.room)
+        if count > 0:
+            self._opened().pwrite(entries[: count * self.ENTRY_SIZE], self._entries * self.ENTRY_SIZE)
             self._entries += count
             self._drop_map()
             self._on_load()
@@ -106,7 +109,7 @@ class SparseIndex:
         entries = self.entries
         self._drop_map()
         self._close_file()
-        self._capacity = max(max_bytes // self.ENTRY_SIZE, entries)
+        self._capacity = max(max_bytes // self.ENTRY_SIZE, entries, 1)
         self._writable = True
         file = self._opened()
         if file.size() != self._capacity * self.ENTRY_SIZE:

@@ -30,9 +30,9 @@ class TimeIndex(SparseIndex):
         self._last_offset = base_offset
 
     @property
-    def is_full(self) -> bool:
+    def room(self) -> int:
         # One slot is kept for the entry that a roll writes.
-        return self.entries >= self._capacity - 1
+        return self._capacity - 1 - self.entries
 
     @property
     def last_entry(self) -> tuple[int, int]:

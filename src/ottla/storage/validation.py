@@ -83,16 +83,19 @@ def validate(
     if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
         records = bytearray(records)
     append_time = -1
+    stamped = attributes & batch.LOG_APPEND_TIME
     if config.message_timestamp_type == "LogAppendTime":
+        if stamped and origin is Origin.CLIENT:
+            raise InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
         append_time = max_timestamp = now_ms
         attributes |= batch.LOG_APPEND_TIME
     elif (
-        attributes & batch.LOG_APPEND_TIME
-        or max_timestamp - now_ms > config.message_timestamp_after_max_ms
+        max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or 0 <= min_timestamp < now_ms - config.message_timestamp_before_max_ms
     ):
-        raise _bad_time(attributes, min_timestamp, max_timestamp, config, now_ms)
-    if max_timestamp != header_max or append_time >= 0:
+        raise _bad_time(min_timestamp, max_timestamp, config, now_ms)
+    if max_timestamp != header_max or append_time >= 0 or stamped:
+        attributes = attributes if append_time >= 0 else attributes & ~batch.LOG_APPEND_TIME
         batch.patch_times(records, 0, size, attributes, max_timestamp)
     # Offset and epoch lie outside the CRC: this is all that most batches need.
     batch.OFFSETS.pack_into(records, 0, next_offset, size - batch.OVERHEAD_SIZE, leader_epoch)
@@ -103,10 +106,8 @@ def validate(
 
 
 def _bad_time(
-    attributes: int, min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int
+    min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int
 ) -> InvalidTimestampError:
-    if attributes & batch.LOG_APPEND_TIME:
-        return InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
     if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
         return InvalidTimestampError(
             f"timestamp {max_timestamp} is more than {config.message_timestamp_after_max_ms} ms in the future "
@@ -133,7 +134,9 @@ def _through_codec(
     )
     if status != kernel.OK:
         raise _explain(status, bad_index, size, size)
-    wanted = codec if config.compression_type == "producer" else _codec_number(config.compression_type)
+    # The broker's own control batches stay as they are: their reader expects them uncompressed.
+    keep = config.compression_type == "producer" or attributes & batch.CONTROL
+    wanted = codec if keep else _codec_number(config.compression_type)
     if wanted != codec:
         records = _recompress(records, payload, attributes & ~batch.CODEC_MASK | wanted, Codec(wanted))
         size, attributes = len(records), attributes & ~batch.CODEC_MASK | wanted

@@ -1,0 +1,218 @@
+"""Decodes what coordinators and controllers write: `__consumer_offsets`, `__transaction_state` and control records.
+
+A key begins with its type (int16), a value with the version of its fields (int16). Types whose fields are not all
+listed here are still named, with what their key says; bytes that do not fit their description stay bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.logtools.fields import TAGS, MalformedError, Reader
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+
+_GROUP = {"group": "string"}
+_MEMBER = {"group": "string", "member": "string"}
+_PARTITION = {"group": "string", "topic": "string", "partition": "int32"}
+
+# Type of a key in __consumer_offsets: its name and fields. 9 and 18 were never released.
+_GROUP_KEYS: dict[int, tuple[str, dict[str, str]]] = {
+    0: ("offset_commit", _PARTITION),
+    1: ("offset_commit", _PARTITION),
+    2: ("group_metadata", _GROUP),
+    3: ("consumer_group_metadata", _GROUP),
+    4: ("consumer_group_partition_metadata", _GROUP),
+    5: ("consumer_group_member_metadata", _MEMBER),
+    6: ("consumer_group_target_assignment_metadata", _GROUP),
+    7: ("consumer_group_target_assignment_member", _MEMBER),
+    8: ("consumer_group_current_member_assignment", _MEMBER),
+    10: ("share_group_member_metadata", _MEMBER),
+    11: ("share_group_metadata", _GROUP),
+    12: ("share_group_target_assignment_metadata", _GROUP),
+    13: ("share_group_target_assignment_member", _MEMBER),
+    14: ("share_group_current_member_assignment", _MEMBER),
+    15: ("share_group_state_partition_metadata", _GROUP),
+    16: ("consumer_group_regular_expression", {"group": "string", "regular_expression": "string"}),
+    17: ("streams_group_metadata", _GROUP),
+    19: ("streams_group_member_metadata", _MEMBER),
+    20: ("streams_group_target_assignment_metadata", _GROUP),
+    21: ("streams_group_target_assignment_member", _MEMBER),
+    22: ("streams_group_current_member_assignment", _MEMBER),
+    23: ("streams_group_topology", _GROUP),
+}
+
+_ASSIGNED = [{"topic_id": "uuid", "partitions": ["int32"]}]
+_COMMIT = {"offset": "int64", "metadata": "string", "commit_timestamp": "int64"}
+_COMMIT_3 = {"offset": "int64", "leader_epoch": "int32", "metadata": "string", "commit_timestamp": "int64"}
+
+
+def _group_metadata(version: int) -> dict[str, Any]:
+    """The classic group's record: fields came in with versions 1, 2 and 3; 4 only changed the encoding."""
+    member: dict[str, Any] = {"member_id": "string"}
+    if version >= 3:
+        member["group_instance_id"] = "string"
+    member |= {"client_id": "string", "client_host": "string"}
+    if version >= 1:
+        member["rebalance_timeout_ms"] = "int32"
+    member |= {"session_timeout_ms": "int32", "subscription": "bytes", "assignment": "bytes"}
+    group: dict[str, Any] = {"protocol_type": "string", "generation": "int32", "protocol": "string", "leader": "string"}
+    if version >= 2:
+        group["current_state_timestamp"] = "int64"
+    return group | {"members": [member]}
+
+
+# Type of a key: by version of its value, the fields and whether they are encoded flexibly.
+_GROUP_VALUES: dict[int, dict[int, tuple[Mapping[Any, Any], bool]]] = {
+    0: {0: (_COMMIT, False)},
+    1: {
+        0: (_COMMIT, False),
+        1: (_COMMIT | {"expire_timestamp": "int64"}, False),
+        2: (_COMMIT, False),
+        3: (_COMMIT_3, False),
+        4: (_COMMIT_3 | {TAGS: {0: ("topic_id", "uuid")}}, True),
+    },
+    2: {version: (_group_metadata(version), version >= 4) for version in range(5)},
+    3: {0: ({"epoch": "int32", TAGS: {0: ("metadata_hash", "int64")}}, True)},
+    5: {
+        0: (
+            {
+                "instance_id": "string",
+                "rack_id": "string",
+                "client_id": "string",
+                "client_host": "string",
+                "subscribed_topic_names": ["string"],
+                "subscribed_topic_regex": "string",
+                "rebalance_timeout_ms": "int32",
+                "server_assignor": "string",
+            },
+            True,
+        )
+    },
+    6: {0: ({"assignment_epoch": "int32"}, True)},
+    7: {0: ({"topic_partitions": _ASSIGNED}, True)},
+    8: {
+        0: (
+            {
+                "member_epoch": "int32",
+                "previous_member_epoch": "int32",
+                "state": "int8",
+                "assigned_partitions": _ASSIGNED,
+                "partitions_pending_revocation": _ASSIGNED,
+            },
+            True,
+        )
+    },
+    11: {0: ({"epoch": "int32", "metadata_hash": "int64"}, True)},
+    12: {0: ({"assignment_epoch": "int32"}, True)},
+    13: {0: ({"topic_partitions": _ASSIGNED}, True)},
+    16: {0: ({"topics": ["string"], "version": "int64", "timestamp": "int64"}, True)},
+    17: {0: ({"epoch": "int32", "metadata_hash": "int64"}, True)},
+    20: {0: ({"assignment_epoch": "int32"}, True)},
+}
+
+_TRANSACTION = {
+    "producer_id": "int64",
+    "producer_epoch": "int16",
+    "timeout_ms": "int32",
+    "status": "int8",
+    "partitions": [{"topic": "string", "partitions": ["int32"]}],
+    "last_update_timestamp": "int64",
+    "start_timestamp": "int64",
+}
+_TRANSACTION_TAGS = {
+    0: ("previous_producer_id", "int64"),
+    1: ("next_producer_id", "int64"),
+    2: ("client_transaction_version", "int16"),
+    3: ("next_producer_epoch", "int16"),
+}
+_TRANSACTION_VALUES: dict[int, tuple[Mapping[Any, Any], bool]] = {
+    0: (_TRANSACTION, False),
+    1: (_TRANSACTION | {TAGS: _TRANSACTION_TAGS}, True),
+}
+_STATUS = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
+
+_CONTROL = ("abort", "commit", "leader_change", "snapshot_header", "snapshot_footer", "kraft_version", "kraft_voters")
+
+# The consumer protocol inside classic groups; later versions only add fields at the end.
+_SUBSCRIPTION = {"version": "int16", "topics": ["string"]}
+_ASSIGNMENT = {"version": "int16", "partitions": [{"topic": "string", "partitions": ["int32"]}]}
+
+Decoded = bytes | dict[str, Any] | None
+Decoder = Callable[[bytes | None, bytes | None], tuple[Decoded, Decoded]]
+
+
+def decoder_for(topic: str | None) -> Decoder | None:
+    """What makes key and value of that topic's records readable, or None."""
+    return {CONSUMER_OFFSETS: decode_group_record, TRANSACTION_STATE: decode_transaction_record}.get(topic or "")
+
+
+def decode_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    try:
+        reader = Reader(key or b"")
+        kind = reader.integer("int16")
+        name, fields = _GROUP_KEYS[kind]
+        decoded = {"type": name, **reader.struct(fields)}
+    except (MalformedError, KeyError):
+        return key, value
+    return decoded, _value(value, _GROUP_VALUES.get(kind, {}), _open_members)
+
+
+def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    try:
+        reader = Reader(key or b"")
+        if reader.integer("int16") != 0:
+            return key, value
+        decoded = {"type": "transaction", **reader.struct({"transactional_id": "string"})}
+    except MalformedError:
+        return key, value
+    return decoded, _value(value, _TRANSACTION_VALUES, _name_status)
+
+
+def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    """The record of a control batch: a transaction's end, or a step of a KRaft log."""
+    try:
+        kind = Reader(key or b"").struct({"version": "int16", "type": "int16"})["type"]
+        name = _CONTROL[kind] if 0 <= kind < len(_CONTROL) else f"unknown ({kind})"
+        if kind > 1 or value is None:
+            return {"control": name}, value
+        marker = Reader(value).struct({"version": "int16", "coordinator_epoch": "int32"})
+    except MalformedError:
+        return key, value
+    return {"control": name}, {"coordinator_epoch": marker["coordinator_epoch"]}
+
+
+def _value(
+    value: bytes | None,
+    versions: Mapping[int, tuple[Mapping[Any, Any], bool]],
+    finish: Callable[[dict[str, Any]], None],
+) -> Decoded:
+    if value is None:
+        return None
+    try:
+        reader = Reader(value)
+        fields, reader.flexible = versions[reader.integer("int16")]
+        decoded = reader.struct(fields)
+    except (MalformedError, KeyError):
+        return value
+    finish(decoded)
+    return decoded
+
+
+def _name_status(transaction: dict[str, Any]) -> None:
+    status = transaction["status"]
+    transaction["status"] = _STATUS[status] if 0 <= status < len(_STATUS) else status
+
+
+def _open_members(group: dict[str, Any]) -> None:
+    """Say which topics a consumer asked for and which partitions it has."""
+    if group.get("protocol_type") != "consumer":
+        return
+    for member in group["members"]:
+        for name, fields in (("subscription", _SUBSCRIPTION), ("assignment", _ASSIGNMENT)):
+            try:
+                member[name] = Reader(member[name]).struct(fields)
+            except MalformedError:
+                continue

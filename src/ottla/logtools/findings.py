@@ -1,0 +1,69 @@
+"""What a check found: defects, and notes on what is odd but harmless."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+DEFECT = "defect"
+NOTE = "note"
+# A file whose every entry is wrong is told by its first ones and their number.
+_SHOWN_EACH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong (or, as a note, only odd), where it is, and what it means."""
+
+    level: str
+    code: str
+    file: str
+    meaning: str
+    position: int | None = None
+    offset: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+class Findings:
+    """Collects findings; of the same kind in the same file only the first few are kept, the others counted."""
+
+    def __init__(self) -> None:
+        self._kept: list[Finding] = []
+        self._counts: dict[tuple[str, str, str], int] = {}
+
+    def add(self, finding: Finding) -> None:
+        key = (finding.level, finding.code, finding.file)
+        seen = self._counts.get(key, 0)
+        self._counts[key] = seen + 1
+        if seen < _SHOWN_EACH:
+            self._kept.append(finding)
+
+    def defect(
+        self, code: str, file: str, meaning: str, *, position: int | None = None, offset: int | None = None
+    ) -> None:
+        self.add(Finding(DEFECT, code, file, meaning, position, offset))
+
+    def note(
+        self, code: str, file: str, meaning: str, *, position: int | None = None, offset: int | None = None
+    ) -> None:
+        self.add(Finding(NOTE, code, file, meaning, position, offset))
+
+    def uncounted(self, level: str, code: str, file: str, more: int) -> None:
+        """As many more of that kind exist, without their places."""
+        if more > 0:
+            key = (level, code, file)
+            self._counts[key] = self._counts.get(key, 0) + more
+
+    @property
+    def has_defects(self) -> bool:
+        return any(level == DEFECT for level, _, _ in self._counts)
+
+    def all(self) -> list[Finding]:
+        """In the order found, then how many more there were."""
+        rest = [
+            Finding(level, code, file, f"{count - _SHOWN_EACH} more like this")
+            for (level, code, file), count in self._counts.items()
+            if count > _SHOWN_EACH
+        ]
+        return [*self._kept, *rest]

@@ -1,0 +1,209 @@
+"""Finds out what a path is (a file, a partition directory or a data directory) and lists what lies in it.
+
+A listing is only true for a moment when a broker runs: whoever opens a listed file must expect that it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from ottla.errors import StorageError
+from ottla.storage import layout
+from ottla.storage.fs import File, FileSystem
+from ottla.storage.layout import TopicPartition
+
+T = TypeVar("T")
+MAX_BASE_OFFSET = 2**63 - 1 - 2**31  # every offset of a segment must fit into 64 bits
+OFFSET_CHECKPOINTS = (
+    layout.RECOVERY_POINTS,
+    layout.HIGH_WATERMARKS,
+    layout.LOG_START_OFFSETS,
+    layout.CLEANER_OFFSETS,
+)
+_DATA_DIR_FILES = (layout.META_PROPERTIES, layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS, layout.LOCK)
+
+
+class NotALogError(StorageError):
+    """The path is nothing that the log tools know."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """The files that share a base offset, with the sizes they had when they were listed."""
+
+    directory: str
+    base_offset: int
+    sizes: dict[str, int]
+    name: str = ""  # of a log file with a name of its own
+
+    def path(self, suffix: str) -> str:
+        return f"{self.directory}/{self.file_name(suffix)}"
+
+    def file_name(self, suffix: str) -> str:
+        return self.name or layout.segment_file(self.base_offset, suffix)
+
+    @property
+    def size(self) -> int:
+        return self.sizes.get(layout.LOG, 0)
+
+
+@dataclass(slots=True)
+class Partition:
+    """A partition directory: its segments in order, and everything else in it."""
+
+    path: str
+    name: str
+    topic_partition: TopicPartition | None
+    segments: list[SegmentFiles] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)  # index files without a log
+    snapshots: list[int] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)  # .deleted, .cleaned, .swap, .tmp
+    strangers: list[str] = field(default_factory=list)
+    has_quarantine: bool = False
+    whole: bool = True  # False: a single file of it was asked for
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    """A broker's directory: partitions, checkpoints, and directories on their way out."""
+
+    path: str
+    partitions: list[str]  # names of directories
+    marked: list[str]  # -delete, -future, -stray
+    strangers: list[str]  # directories that Kafka would refuse
+
+
+@dataclass(frozen=True, slots=True)
+class SideFile:
+    """A single file that is not a log."""
+
+    path: str
+    suffix: str  # .index .timeindex .txnindex .snapshot, or the file's name
+
+
+Target = Partition | DataDir | SideFile
+
+
+def resolve(fs: FileSystem, path: str) -> Target:
+    """What lies at `path`."""
+    path = path.rstrip("/") or "/"
+    if not fs.exists(path):
+        raise NotALogError(f"{path} does not exist; give a log file, a partition directory or a data directory")
+    if not fs.is_dir(path):
+        return _file(fs, path)
+    names = fs.list_dir(path)
+    if any(layout.parse_segment_file(name) for name in names):
+        return list_partition(fs, path)
+    if any(name in _DATA_DIR_FILES for name in names) or any(_is_partition_dir(fs, path, name) for name in names):
+        return list_data_dir(fs, path)
+    if layout.parse_partition_dir(_name(path)) or layout.parse_marked_dir(_name(path)):
+        return list_partition(fs, path)
+    raise NotALogError(f"{path} holds neither segments nor partition directories; check the path")
+
+
+def list_data_dir(fs: FileSystem, path: str) -> DataDir:
+    partitions, marked, strangers = [], [], []
+    for name in sorted(fs.list_dir(path)):
+        if not fs.is_dir(f"{path}/{name}"):
+            continue
+        if layout.parse_marked_dir(name):
+            marked.append(name)
+        elif layout.parse_partition_dir(name):
+            partitions.append(name)
+        else:
+            strangers.append(name)
+    return DataDir(path, partitions, marked, strangers)
+
+
+def list_partition(fs: FileSystem, path: str) -> Partition:
+    name = _name(path)
+    marked = layout.parse_marked_dir(name)
+    found = Partition(path, name, marked[0] if marked else layout.parse_partition_dir(name))
+    sizes: dict[int, dict[str, int]] = {}
+    for file_name in sorted(fs.list_dir(path)):
+        parsed = layout.parse_segment_file(file_name)
+        if parsed is None:
+            if file_name.endswith(layout.QUARANTINE):
+                found.has_quarantine = True
+            found.strangers.append(file_name)
+        elif parsed.marker:
+            found.leftovers.append(file_name)
+        elif parsed.base_offset > MAX_BASE_OFFSET:
+            found.strangers.append(file_name)
+        elif parsed.suffix == layout.SNAPSHOT:
+            found.snapshots.append(parsed.base_offset)
+        else:
+            size = if_there(partial(fs.size, f"{path}/{file_name}"))
+            if size is not None:
+                sizes.setdefault(parsed.base_offset, {})[parsed.suffix] = size
+    for base_offset, by_suffix in sorted(sizes.items()):
+        if layout.LOG in by_suffix:
+            found.segments.append(SegmentFiles(path, base_offset, by_suffix))
+        else:
+            found.orphans += [layout.segment_file(base_offset, suffix) for suffix in by_suffix]
+    return found
+
+
+def _file(fs: FileSystem, path: str) -> Target:
+    name = _name(path)
+    parsed = layout.parse_segment_file(name)
+    if parsed is not None and parsed.suffix != layout.LOG:
+        return SideFile(path, parsed.suffix)
+    if parsed is not None and not parsed.marker and parsed.base_offset <= MAX_BASE_OFFSET:
+        partition = list_partition(fs, _parent(path))
+        partition.segments = [s for s in partition.segments if s.base_offset == parsed.base_offset]
+        partition.whole = False
+        return partition
+    if name in (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, layout.META_PROPERTIES, *OFFSET_CHECKPOINTS):
+        return SideFile(path, name)
+    # Any other file is taken for batches: a log in a marked file, a controller's snapshot, something cut out by hand.
+    base_offset = parsed.base_offset if parsed is not None else 0
+    segment = SegmentFiles(_parent(path), base_offset, {layout.LOG: fs.size(path)}, name)
+    return Partition(_parent(path), name, None, [segment], whole=False)
+
+
+def partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
+    """The partitions of a target, listed one by one; those that vanish meanwhile are left out."""
+    if isinstance(target, Partition):
+        yield target
+    elif isinstance(target, DataDir):
+        for name in [*target.partitions, *target.marked]:
+            partition = if_there(partial(list_partition, fs, f"{target.path}/{name}"))
+            if partition is not None:
+                yield partition
+
+
+def open_if_there(fs: FileSystem, path: str) -> File | None:
+    return if_there(partial(fs.open, path))
+
+
+def read_if_there(fs: FileSystem, path: str) -> bytes | None:
+    return if_there(partial(fs.read_bytes, path))
+
+
+def if_there(read: Callable[[], T]) -> T | None:
+    """What `read` gives, or None if the file or directory is gone."""
+    try:
+        return read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_partition_dir(fs: FileSystem, path: str, name: str) -> bool:
+    known = layout.parse_partition_dir(name) or layout.parse_marked_dir(name)
+    return known is not None and fs.is_dir(f"{path}/{name}")
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")

@@ -1,0 +1,180 @@
+"""The offset index: floor lookups, growth, truncation, reopening, and what its sanity check notices."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.errors import CorruptIndexError, IndexFullError, StorageError
+from ottla.storage.offset_index import OffsetIndex
+from ottla.testing.disk import SimulatedDisk
+from tests.storage.world import World
+
+BASE = 1000
+NAME = f"{BASE:020d}.index"
+
+
+def make(world: World, entries: int = 0, capacity: int = 64) -> OffsetIndex:
+    """Entry n is (BASE + 10 n + 10, 100 n + 100)."""
+    world.fs.make_dir(world.path)
+    index = OffsetIndex(world.fs, f"{world.path}/{NAME}", BASE, capacity * 8)
+    index.open_for_append(capacity * 8)
+    for number in range(entries):
+        index.append(BASE + 10 * number + 10, 100 * number + 100)
+    return index
+
+
+def reopened(world: World, index: OffsetIndex) -> OffsetIndex:
+    index.trim()
+    index.close()
+    return OffsetIndex(world.fs, index.path, BASE, 64 * 8)
+
+
+def test_a_lookup_in_an_empty_index_gives_the_base_offset_at_position_0(any_world: World) -> None:
+    assert make(any_world).lookup(BASE + 5) == (BASE, 0)
+
+
+def test_a_lookup_gives_the_floor(any_world: World) -> None:
+    index = make(any_world, 5)
+    assert index.lookup(BASE + 9) == (BASE, 0)
+    assert index.lookup(BASE + 10) == (BASE + 10, 100)
+    assert index.lookup(BASE + 19) == (BASE + 10, 100)
+    assert index.lookup(BASE + 50) == (BASE + 50, 500)
+    assert index.lookup(BASE + 10_000) == (BASE + 50, 500)
+
+
+def test_the_upper_bound_of_a_read_is_the_next_entry(any_world: World) -> None:
+    index = make(any_world, 3)
+    assert index.offset_at_or_after(0) == BASE + 10
+    assert index.offset_at_or_after(100) == BASE + 10
+    assert index.offset_at_or_after(101) == BASE + 20
+    assert index.offset_at_or_after(301) is None
+
+
+def test_an_entry_is_eight_bytes_big_endian(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.trim()
+    assert any_world.read(NAME) == struct.pack(">iiii", 10, 100, 20, 200)
+
+
+@pytest.mark.parametrize("offset", [BASE + 20, BASE + 19, BASE])
+def test_offsets_must_grow(world: World, offset: int) -> None:
+    index = make(world, 2)
+    with pytest.raises(StorageError):
+        index.append(offset, 300)
+    assert index.entries == 2
+
+
+def test_a_full_index_takes_no_more(any_world: World) -> None:
+    index = make(any_world, 3, capacity=4)
+    assert not index.is_full
+    index.append(BASE + 99, 999)
+    assert index.is_full
+    with pytest.raises(IndexFullError):
+        index.append(BASE + 100, 1000)
+
+
+def test_a_reopened_index_has_the_same_entries(any_world: World) -> None:
+    index = reopened(any_world, make(any_world, 3))
+    assert index.entries == 3
+    assert index.last_offset == BASE + 30
+    assert index.lookup(BASE + 25) == (BASE + 20, 200)
+
+
+def test_a_reopened_index_takes_more_entries_and_trims_again(any_world: World) -> None:
+    index = reopened(any_world, make(any_world, 3))
+    index.open_for_append(64 * 8)
+    assert any_world.fs.size(index.path) == 64 * 8
+    index.append(BASE + 77, 777)
+    index.trim()
+    assert any_world.fs.size(index.path) == 4 * 8
+    assert index.lookup(BASE + 80) == (BASE + 77, 777)
+
+
+def test_growing_the_limit_makes_room_and_shrinking_it_keeps_entries(any_world: World) -> None:
+    index = make(any_world, 4, capacity=4)
+    index.open_for_append(8 * 8)
+    index.append(BASE + 50, 500)
+    index.open_for_append(8)
+    assert index.entries == 5
+    assert index.is_full
+    assert index.lookup(BASE + 50) == (BASE + 50, 500)
+
+
+@pytest.mark.parametrize(
+    ("offset", "left"),
+    [(BASE, 0), (BASE + 10, 0), (BASE + 11, 1), (BASE + 30, 2), (BASE + 31, 3), (BASE + 99, 3)],
+)
+def test_truncation_drops_entries_from_the_offset_on(any_world: World, offset: int, left: int) -> None:
+    index = make(any_world, 3)
+    index.truncate_to(offset)
+    assert index.entries == left
+    assert index.last_offset == BASE + 10 * left
+    index.append(BASE + 40, 400)
+    assert index.lookup(BASE + 40) == (BASE + 40, 400)
+
+
+def test_dropped_entries_leave_no_trace_in_the_file(any_world: World) -> None:
+    index = make(any_world, 3)
+    index.truncate_to(BASE + 11)
+    index.close()
+    assert any_world.read(NAME).rstrip(b"\0") == struct.pack(">ii", 10, 100)
+
+
+def test_a_reset_forgets_everything_and_has_no_limit(any_world: World) -> None:
+    index = make(any_world, 3, capacity=4)
+    index.reset()
+    assert index.entries == 0
+    index.append_raw(b"".join(struct.pack(">ii", n + 1, n + 1) for n in range(100)))
+    assert index.lookup(BASE + 50) == (BASE + 50, 50)
+    index.trim()
+    assert any_world.fs.size(index.path) == 800
+
+
+def test_raw_entries_beyond_the_limit_are_left_out(world: World) -> None:
+    index = make(world, 3, capacity=4)
+    index.append_raw(struct.pack(">iiii", 40, 400, 50, 500))
+    index.append_raw(struct.pack(">ii", 60, 600))
+    assert index.is_full
+    assert index.lookup(BASE + 99) == (BASE + 40, 400)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\0" * 7, struct.pack(">ii", -1, 100), struct.pack(">ii", 10, 0), bytes(16), b"\xff" * 16],
+    ids=["length", "offset", "position", "zeros", "ones"],
+)
+def test_the_sanity_check_notices(world: World, content: bytes) -> None:
+    world.write(NAME, content)
+    with pytest.raises(CorruptIndexError):
+        OffsetIndex(world.fs, f"{world.path}/{NAME}", BASE, 512).sanity_check()
+
+
+def test_a_healthy_or_empty_index_passes_the_sanity_check(any_world: World) -> None:
+    reopened(any_world, make(any_world, 3)).sanity_check()
+    any_world.write(NAME, b"")
+    OffsetIndex(any_world.fs, f"{any_world.path}/{NAME}", BASE, 512).sanity_check()
+
+
+def test_a_handle_that_was_let_go_is_opened_again(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.release()
+    index.append(BASE + 30, 300)
+    index.release()
+    assert index.lookup(BASE + 30) == (BASE + 30, 300)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 2**31 - 1), unique=True, max_size=40), st.integers(0, 2**31))
+def test_a_lookup_agrees_with_a_plain_search(relative: list[int], asked: int) -> None:
+    fs = SimulatedDisk()
+    index = OffsetIndex(fs, "/i", BASE, 512)
+    index.open_for_append(512)
+    entries = [(BASE + offset, number + 1) for number, offset in enumerate(sorted(relative))]
+    for offset, position in entries:
+        index.append(offset, position)
+    expected = max([entry for entry in entries if entry[0] <= BASE + asked], default=(BASE, 0))
+    assert index.lookup(BASE + asked) == expected
