@@ -14,7 +14,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import RecordBatchTooLargeError, StorageError, UnexpectedAppendOffsetError
+from ottla.errors import (
+    OffsetOutOfRangeError,
+    RecordBatchTooLargeError,
+    StorageError,
+    UnexpectedAppendOffsetError,
+)
 from ottla.records import batch, control
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
@@ -75,6 +80,7 @@ class Log:
         self.high_watermark = start_offset
         self._runtime = runtime
         self._active = segments.active
+        self._active.roll_jitter_ms = self._jitter_ms()
         self._handles = handles or HandlePool()
         for segment in segments:
             segment.use_pool(self._handles)
@@ -128,7 +134,7 @@ class Log:
         now_ms = self._runtime.now_ms()
         checked = validation.validate(records, self.end_offset, leader_epoch, self.config, now_ms, origin)
         if checked.producer_id >= 0:
-            duplicate = self._check_producer(checked, origin)
+            duplicate = self._check_producer(checked)
             if duplicate is not None:
                 return self._duplicate(duplicate)
         try:
@@ -146,18 +152,18 @@ class Log:
         )
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
-        if leader_epoch != self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, checked.first_offset)
         segment = self._segment_for(
             checked.size, checked.max_timestamp, checked.first_offset, checked.last_offset, now_ms
         )
+        if leader_epoch != self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, checked.first_offset)
         segment.append(checked.data, checked.size, checked.last_offset, checked.max_timestamp)
         self.end_offset = checked.last_offset + 1
         if checked.producer_id >= 0:
             self._apply_to_producers(checked, segment)
         self.producers.end_offset = self.end_offset
 
-    def _check_producer(self, checked: Validated, origin: Origin) -> BatchSummary | None:
+    def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
             if marker is not None:
@@ -168,7 +174,7 @@ class Log:
         producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
         count = checked.last_offset - checked.first_offset + 1
         duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
-        if duplicate is None and origin is Origin.CLIENT:
+        if duplicate is None:
             transactional = bool(checked.attributes & batch.TRANSACTIONAL)
             self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
         return duplicate
@@ -211,11 +217,11 @@ class Log:
             )
         now_ms = self._runtime.now_ms()
         try:
-            for epoch, offset in checked.epochs:
-                self.epochs.assign(epoch, offset)
             segment = self._segment_for(
                 checked.size, checked.max_timestamp, first_offset, checked.last_offset, now_ms
             )
+            for epoch, offset in checked.epochs:
+                self.epochs.assign(epoch, offset)
             segment.append_rows(records, checked.rows, checked.count)
             self.end_offset = checked.last_offset + 1
             producer_replay.apply_rows(self.producers, segment, checked.rows, checked.count)
@@ -390,13 +396,16 @@ class Log:
     def raise_start_offset(self, offset: int) -> bool:
         """Records below `offset` are gone for readers from now on; their segments go with the next retention."""
         if offset > self.high_watermark:
-            raise StorageError(
+            raise OffsetOutOfRangeError(
                 f"{self.partition}: log start {offset} would pass the high watermark {self.high_watermark}"
             )
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
-        self.epochs.truncate_from_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"moving the log start of {self.partition}") from error
         return True
 
     # -- removing segments

@@ -64,8 +64,8 @@ def read(
     limit = _limit(log, isolation)
     found: LogSlice | None = None
     aborted: list[AbortedTxn] = []
-    if offset < limit:
-        for segment in log.segments.from_offset(offset):
+    try:
+        for segment in log.segments.from_offset(offset) if offset < limit else []:
             located = segment.read(
                 offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch
             )
@@ -74,6 +74,8 @@ def read(
                 if isolation is Isolation.COMMITTED:
                     aborted = aborted_in(log, offset, _upper_bound(log, segment, found, limit))
                 break
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted)
 
 
@@ -113,17 +115,25 @@ def aborted_in(log: Log, start_offset: int, end_offset: int) -> list[AbortedTxn]
 
 def find_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
     """The first record at or after `timestamp`, or None."""
-    for segment in log.segments:
-        if segment.max_timestamp >= timestamp:
-            found = _find_in_segment(segment, timestamp, log)
-            if found is not None:
-                return found
+    log.dir.check_online()
+    try:
+        for segment in log.segments:
+            if segment.max_timestamp >= timestamp:
+                found = _find_in_segment(segment, timestamp, log)
+                if found is not None:
+                    return found
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return None
 
 
 def max_timestamp(log: Log) -> TimestampOffset | None:
     """The first record that has the largest timestamp of the log, or None."""
-    largest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    log.dir.check_online()
+    try:
+        largest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
     return None if largest < 0 else find_timestamp(log, largest)
 
 

@@ -45,11 +45,11 @@ def apply_rows(
     from_offset: int = 0,
     index_aborted: bool = True,
 ) -> None:
-    """Replay scanned batches that lie in `segment`, those below `from_offset` left out."""
+    """Replay scanned batches that lie in `segment`, those that end below `from_offset` left out."""
     keep = array("q", bytes(8 * count))
     for number in keep[: kernel.producer_rows(rows, count, keep)]:
         row = rows[number * kernel.ROW : (number + 1) * kernel.ROW]
-        if row[kernel.BASE_OFFSET] < from_offset:
+        if row[kernel.LAST_OFFSET] < from_offset:
             continue
         attributes, producer_id, epoch = (
             row[kernel.ATTRIBUTES],

@@ -100,7 +100,7 @@ class ProducerState:
         return None
 
     def check_append(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> None:
-        """Raise unless a client may append this batch now."""
+        """Raise unless this batch may be appended now. A coordinator's has no sequence, and so none to keep."""
         producer = self.producers.get(producer_id)
         if producer is None:
             return
@@ -108,18 +108,23 @@ class ProducerState:
             raise InvalidProducerEpochError(
                 f"producer {producer_id}: epoch {epoch} is older than {producer.epoch}, which the log has seen"
             )
-        if epoch != producer.epoch:
-            if base_sequence != 0 and producer.epoch != NO_EPOCH:
-                raise OutOfOrderSequenceError(
-                    f"producer {producer_id}: epoch {epoch} must begin at sequence 0, not {base_sequence}"
-                )
-        elif base_sequence != add_to_sequence(producer.last_sequence, 1):
-            raise OutOfOrderSequenceError(
-                f"producer {producer_id}: sequence {base_sequence} does not follow {producer.last_sequence}"
-            )
+        if base_sequence != NO_SEQUENCE:
+            self._check_sequence(producer, epoch, base_sequence)
         if producer.txn_first_offset != NO_OFFSET and not transactional:
             raise InvalidTxnStateError(
                 f"producer {producer_id} has an open transaction; the batch is outside of it"
+            )
+
+    @staticmethod
+    def _check_sequence(producer: Producer, epoch: int, base_sequence: int) -> None:
+        if epoch != producer.epoch:
+            if base_sequence != 0 and producer.epoch != NO_EPOCH:
+                raise OutOfOrderSequenceError(
+                    f"producer {producer.producer_id}: epoch {epoch} must begin at sequence 0, not {base_sequence}"
+                )
+        elif base_sequence != add_to_sequence(producer.last_sequence, 1):
+            raise OutOfOrderSequenceError(
+                f"producer {producer.producer_id}: sequence {base_sequence} does not follow {producer.last_sequence}"
             )
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:

@@ -96,7 +96,7 @@ class SparseIndex:
         self._entries = entries + 1
 
     def append_raw(self, entries: bytes | bytearray) -> None:
-        """Add entries that the kernel made in order. Those that do not fit are left out: a sparse index may have gaps."""
+        """Add entries that the kernel made in order; those that do not fit are left out, an index may have gaps."""
         count = min(len(entries) // self.ENTRY_SIZE, self.room)
         if count > 0:
             self._opened().pwrite(entries[: count * self.ENTRY_SIZE], self._entries * self.ENTRY_SIZE)
