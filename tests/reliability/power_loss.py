@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from random import Random
 
+from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.crash import CrashState, crash_states
@@ -19,6 +20,8 @@ from ottla.testing.disk import SimulatedDisk
 from tests.reliability.model import Written, check_log, read_all
 from tests.reliability.scenarios import Case, SimulatedRuntime, Writer, open_manager
 from tests.reliability.story import TOPICS, Promise, Story
+
+Held = dict[TopicPartition, list[Written]]
 
 SAMPLES = 8  # random states at each point, besides the corners
 _SECOND_CUTS = 0.1  # the share of states whose recovery is cut as well
@@ -40,28 +43,33 @@ def _check(story: Story, state: CrashState, seed: int) -> None:
     rng = Random(f"{seed} {state.name}")
     disk = state.disk(story.runtime.now_ms)
     recovery = disk.record() if rng.random() < _SECOND_CUTS else None
-    _open_and_use(story, disk, state, rng)
+    manager, held = _open(story, disk, state)
     if recovery is not None:
         points = rng.sample(range(len(recovery.operations) + 1), k=min(3, len(recovery.operations)))
         for second in crash_states(recovery, seed=seed, samples=1, points=points):
             try:
-                _open_and_use(story, second.disk(story.runtime.now_ms), state, rng)
+                _open(story, second.disk(story.runtime.now_ms), state)
             except Exception as error:
                 raise AssertionError(f"cut again, {second.describe()}: {error!r}") from error
+    _use(story, disk, manager, held, rng)
 
 
-def _open_and_use(story: Story, disk: SimulatedDisk, state: CrashState, rng: Random) -> None:
-    runtime = SimulatedRuntime(state.point, story.runtime.now_ms())
-    manager = open_manager(disk, runtime, TOPICS)
-    promises: tuple[Promise, ...] = state.label or ()  # type: ignore[assignment]
+def _open(story: Story, disk: SimulatedDisk, state: CrashState) -> tuple[LogManager, Held]:
+    """Recover; what each log holds must be as promised."""
+    manager = open_manager(disk, SimulatedRuntime(state.point, story.runtime.now_ms()), TOPICS)
+    promises: tuple[Promise, ...] = state.label or ()
     assert set(manager.logs) <= {promise.partition for promise in promises}
-    held = {promise.partition: _hold(story, manager, promise) for promise in promises}
+    return manager, {promise.partition: _hold(story, manager, promise) for promise in promises}
+
+
+def _use(story: Story, disk: SimulatedDisk, manager: LogManager, held: Held, rng: Random) -> None:
+    """The logs go on: an append, a clean stop, another start."""
+    runtime = SimulatedRuntime(0, story.runtime.now_ms())
     for partition, log in manager.logs.items():
         writer = Writer(rng, runtime)
         writer.leader_epoch = 1000
         held[partition].append(writer.append(log, writer.plain()))
     manager.close()
-
     manager = open_manager(disk, runtime, TOPICS)
     for partition, log in manager.logs.items():
         assert read_all(log) == held[partition], f"{partition} after a clean stop"

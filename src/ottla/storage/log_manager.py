@@ -8,6 +8,7 @@ each, called by whoever keeps time.
 from __future__ import annotations
 
 import base64
+import posixpath
 import uuid
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -82,7 +83,7 @@ class LogManager:
 
     def _open_dir(self, path: str) -> Opened:
         fs = self._fs
-        fs.make_dir(path)
+        self._make_log_dir(path)
         lock = fs.lock(f"{path}/{layout.LOCK}")
         if lock is None:
             raise LogDirLockedError(
@@ -93,6 +94,15 @@ class LogManager:
         log_dir = LogDir(fs, path)
         names = (layout.RECOVERY_POINTS, layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS)
         return Opened(log_dir, lock, clean, *(self._read_offsets(f"{path}/{name}") for name in names))
+
+    def _make_log_dir(self, path: str) -> None:
+        """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
+        above = posixpath.dirname(path) or "."
+        if not self._fs.exists(path):
+            if not self._fs.exists(above):
+                self._make_log_dir(above)
+            self._fs.make_dir(path)
+            self._fs.sync_dir(above)
 
     def _read_offsets(self, path: str) -> dict[TopicPartition, int]:
         """Nothing, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
