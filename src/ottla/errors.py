@@ -114,5 +114,11 @@ class LogDirLockedError(StorageError):
     """Another process holds the log directory."""
 
 
+class CompactionAbortedError(BrokerError):
+    """A cleaning that was called off, or whose log changed meanwhile. Nothing is lost; it can be tried again."""
+
+    retriable = True
+
+
 class IndexFullError(StorageError):
     """No room for one more entry; the segment must roll."""

@@ -6,6 +6,11 @@ import shutil
 from pathlib import Path
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+CHECKPOINTS = (
+    "log-start-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+)
 KEPT = "partition.metadata"
 
 
@@ -18,6 +23,14 @@ def adopt_partition(data_dir: Path, partition: str, source: Path) -> None:
     for path in source.iterdir():
         if path.name != KEPT:
             shutil.copy(path, target / path.name)
+
+
+def adopt_checkpoints(data_dir: Path, source: Path) -> None:
+    """Take over the lines of another data directory's checkpoints: log starts, recovery points, high watermarks."""
+    for checkpoint in CHECKPOINTS:
+        for line in (source / checkpoint).read_text().splitlines()[2:]:
+            topic, partition, offset = line.split(" ")
+            set_checkpoint(data_dir, checkpoint, topic, int(partition), int(offset))
 
 
 def set_checkpoint(data_dir: Path, checkpoint: str, topic: str, partition: int, offset: int) -> None:

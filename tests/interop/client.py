@@ -78,6 +78,20 @@ class KafkaClient:
         """Every record of a partition with its `start` and `end` offsets."""
         return self.call("consume", topic=topic, partition=partition, isolation=isolation)
 
+    def probe(
+        self, topic: str, offsets: list[int], partition: int = 0, isolation: str = "read_uncommitted"
+    ) -> list[dict[str, Any] | None]:
+        """For each offset the first record at or after it."""
+        answer = self.call("probe", topic=topic, partition=partition, isolation=isolation, offsets=offsets)
+        found: list[dict[str, Any] | None] = answer["records"]
+        return found
+
+    def times(self, topic: str, timestamps: list[int], partition: int = 0) -> list[list[int | None]]:
+        """For each timestamp `[timestamp, offset, timestamp found]`."""
+        answer = self.call("times", topic=topic, partition=partition, timestamps=timestamps)
+        found: list[list[int | None]] = answer["times"]
+        return found
+
     def close(self) -> None:
         """End the JVM without closing producers: open transactions stay open."""
         self._process.kill()

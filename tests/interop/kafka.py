@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -72,17 +73,21 @@ class JavaServer:
         self.log_file = log_file
         self._log: IO[bytes] = log_file.open("wb")
         self.process = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT)
-        self._wait_until(ready)
+        try:
+            self.wait_until(lambda text: ready in text)
+        except RuntimeError:
+            self.kill()
+            raise
 
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace")
 
-    def _wait_until(self, ready: str) -> None:
+    def wait_until(self, condition: Callable[[str], bool]) -> None:
+        """Wait until the log says it."""
         deadline = time.monotonic() + START_TIMEOUT_S
-        while ready not in self.log_text():
+        while not condition(self.log_text()):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError(f"no {ready!r} in the log:\n{self.log_text()[-4000:]}")
+                raise RuntimeError(f"not what was waited for:\n{self.log_text()[-4000:]}")
             time.sleep(0.05)
 
     def stop(self) -> None:
@@ -178,6 +183,11 @@ class KafkaBroker:
             self._server.kill()
             self._server = None
         self._stop_zookeeper()
+
+    def wait_until(self, condition: Callable[[str], bool]) -> None:
+        """Wait until the broker's log says it."""
+        assert self._server is not None
+        self._server.wait_until(condition)
 
     def client(self) -> KafkaClient:
         return KafkaClient(self.version, self.servers, self.work_dir / "client.log")

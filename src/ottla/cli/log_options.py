@@ -51,8 +51,13 @@ def parse_offsets(text: str | None) -> tuple[int, int]:
     if text is None:
         return 0, MAX_OFFSET
     start, _, end = text.partition(":")
-    if not all(part == "" or (part.isascii() and part.isdigit()) for part in (start, end)) or text in ("", ":"):
-        raise typer.BadParameter(f"{text!r} is not an offset range; write 100, 100:200 or :200 (200 is left out)")
+    if not all(part == "" or (part.isascii() and part.isdigit()) for part in (start, end)) or text in (
+        "",
+        ":",
+    ):
+        raise typer.BadParameter(
+            f"{text!r} is not an offset range; write 100, 100:200 or :200 (200 is left out)"
+        )
     return int(start or 0), int(end) if end else MAX_OFFSET
 
 

@@ -12,10 +12,10 @@ from ottla.cli.log_options import Encoding, format_time
 from ottla.logtools.coordinator_records import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
 from ottla.logtools.findings import Finding
-from ottla.logtools.reading import Record
 from ottla.logtools.source import Partition
 from ottla.records import batch, kernel
 from ottla.records.codec import Codec
+from ottla.records.record import Record
 from ottla.storage import layout
 
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -78,10 +78,7 @@ def batch_fields(row: array[int], *, crc_ok: bool = True) -> dict[str, Any]:
 
 def found_fields(partition: Partition, found: FoundBatch | FoundDamage) -> dict[str, Any]:
     """One line of `dump`: a batch, or what is damaged."""
-    if isinstance(found, FoundBatch):
-        fields = batch_fields(found.row)
-    else:
-        fields = _damage_fields(found)
+    fields = batch_fields(found.row) if isinstance(found, FoundBatch) else _damage_fields(found)
     return {"partition": partition.name, "file": found.segment.file_name(layout.LOG), **fields}
 
 
@@ -95,7 +92,12 @@ def _damage_fields(found: FoundDamage) -> dict[str, Any]:
         rows[kernel.POSITION] = damage.position
         fields = batch_fields(rows)
     crc_ok = damage.status in (kernel.BAD_RECORD, kernel.BAD_OFFSETS)
-    return {**fields, "crc_ok": crc_ok, "damage": damage.meaning, "damaged_bytes": damage.end - damage.position}
+    return {
+        **fields,
+        "crc_ok": crc_ok,
+        "damage": damage.meaning,
+        "damaged_bytes": damage.end - damage.position,
+    }
 
 
 def batch_line(fields: dict[str, Any]) -> str:
@@ -114,8 +116,14 @@ def batch_line(fields: dict[str, Any]) -> str:
         f"epoch {fields['leader_epoch']}",
     ]
     if fields["producer_id"] >= 0:
-        parts.append(f"producer {fields['producer_id']}/{fields['producer_epoch']} sequence {fields['base_sequence']}")
-    parts += [name for name, flag in (("transactional", "is_transactional"), ("control", "is_control")) if fields[flag]]
+        parts.append(
+            f"producer {fields['producer_id']}/{fields['producer_epoch']} sequence {fields['base_sequence']}"
+        )
+    parts += [
+        name
+        for name, flag in (("transactional", "is_transactional"), ("control", "is_control"))
+        if fields[flag]
+    ]
     return "  ".join(parts)
 
 
@@ -153,7 +161,9 @@ class RecordFormat:
             "timestamp": timestamp,
             "key": shown[0],
             "value": shown[1],
-            "headers": [{"key": name.decode(errors="backslashreplace"), "value": encode(v)} for name, v in headers],
+            "headers": [
+                {"key": name.decode(errors="backslashreplace"), "value": encode(v)} for name, v in headers
+            ],
         }
 
 

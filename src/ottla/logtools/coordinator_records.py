@@ -58,7 +58,12 @@ def _group_metadata(version: int) -> dict[str, Any]:
     if version >= 1:
         member["rebalance_timeout_ms"] = "int32"
     member |= {"session_timeout_ms": "int32", "subscription": "bytes", "assignment": "bytes"}
-    group: dict[str, Any] = {"protocol_type": "string", "generation": "int32", "protocol": "string", "leader": "string"}
+    group: dict[str, Any] = {
+        "protocol_type": "string",
+        "generation": "int32",
+        "protocol": "string",
+        "leader": "string",
+    }
     if version >= 2:
         group["current_state_timestamp"] = "int64"
     return group | {"members": [member]}
@@ -132,9 +137,26 @@ _TRANSACTION_VALUES: dict[int, tuple[Mapping[Any, Any], bool]] = {
     0: (_TRANSACTION, False),
     1: (_TRANSACTION | {TAGS: _TRANSACTION_TAGS}, True),
 }
-_STATUS = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence")
+_STATUS = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
 
-_CONTROL = ("abort", "commit", "leader_change", "snapshot_header", "snapshot_footer", "kraft_version", "kraft_voters")
+_CONTROL = (
+    "abort",
+    "commit",
+    "leader_change",
+    "snapshot_header",
+    "snapshot_footer",
+    "kraft_version",
+    "kraft_voters",
+)
 
 # The consumer protocol inside classic groups; later versions only add fields at the end.
 _SUBSCRIPTION = {"version": "int16", "topics": ["string"]}
@@ -146,7 +168,9 @@ Decoder = Callable[[bytes | None, bytes | None], tuple[Decoded, Decoded]]
 
 def decoder_for(topic: str | None) -> Decoder | None:
     """What makes key and value of that topic's records readable, or None."""
-    return {CONSUMER_OFFSETS: decode_group_record, TRANSACTION_STATE: decode_transaction_record}.get(topic or "")
+    return {CONSUMER_OFFSETS: decode_group_record, TRANSACTION_STATE: decode_transaction_record}.get(
+        topic or ""
+    )
 
 
 def decode_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from ottla.errors import CorruptRecordError
 from ottla.logtools import index_files
-from ottla.logtools.reading import Record, batch_bytes, read_records
+from ottla.logtools.reading import batch_bytes, read_records
 from ottla.logtools.source import Partition, SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, is_good_batch, walk
 from ottla.records import batch, kernel
+from ottla.records.record import Record
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
 
@@ -70,10 +71,15 @@ def dump_batches(
 ) -> Iterator[FoundBatch | FoundDamage]:
     """Batches that hold at least one record (or, without times and key, one offset) that the query wants."""
     for found in _batches(fs, partition, query, on_progress):
-        if isinstance(found, FoundDamage) or not query.looks_into_batches:
+        if isinstance(found, FoundDamage) or not query.looks_into_batches or _has_wanted(found, query):
             yield found
-        elif any(query.wants(record) for record in read_records(found.data, found.row)):
-            yield found
+
+
+def _has_wanted(found: FoundBatch, query: Query) -> bool:
+    try:
+        return any(query.wants(record) for record in read_records(found.data, found.row))
+    except CorruptRecordError:
+        return True  # better shown than hidden
 
 
 def dump_records(
@@ -97,7 +103,9 @@ def dump_records(
                     yield found, record
         except CorruptRecordError:
             position, size = row[kernel.POSITION], row[kernel.SIZE]
-            bad = Damage(position, position + size, kernel.BAD_RECORD, row[kernel.BASE_OFFSET], size, is_tail=False)
+            bad = Damage(
+                position, position + size, kernel.BAD_RECORD, row[kernel.BASE_OFFSET], size, is_tail=False
+            )
             yield FoundDamage(found.segment, bad, None)
 
 

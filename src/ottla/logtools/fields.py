@@ -13,7 +13,13 @@ from struct import Struct, error
 from typing import Any
 
 TAGS = "tags"
-_INTEGERS = {"int8": Struct(">b"), "int16": Struct(">h"), "uint16": Struct(">H"), "int32": Struct(">i"), "int64": Struct(">q")}
+_INTEGERS = {
+    "int8": Struct(">b"),
+    "int16": Struct(">h"),
+    "uint16": Struct(">H"),
+    "int32": Struct(">i"),
+    "int64": Struct(">q"),
+}
 
 
 class MalformedError(ValueError):

@@ -5,6 +5,7 @@ A listing is only true for a moment when a broker runs: whoever opens a listed f
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,6 +65,12 @@ class Partition:
     strangers: list[str] = field(default_factory=list)
     has_quarantine: bool = False
     whole: bool = True  # False: a single file of it was asked for
+    bases: list[int] = field(default_factory=list)  # of all segments, also if only one was asked for
+
+    def next_base(self, segment: SegmentFiles) -> int | None:
+        """The base offset of the segment after this one; None for the last, which a writer may be adding to."""
+        at = bisect_right(self.bases, segment.base_offset)
+        return self.bases[at] if at < len(self.bases) else None
 
     @property
     def size(self) -> int:
@@ -95,13 +102,17 @@ def resolve(fs: FileSystem, path: str) -> Target:
     """What lies at `path`."""
     path = path.rstrip("/") or "/"
     if not fs.exists(path):
-        raise NotALogError(f"{path} does not exist; give a log file, a partition directory or a data directory")
+        raise NotALogError(
+            f"{path} does not exist; give a log file, a partition directory or a data directory"
+        )
     if not fs.is_dir(path):
         return _file(fs, path)
     names = fs.list_dir(path)
     if any(layout.parse_segment_file(name) for name in names):
         return list_partition(fs, path)
-    if any(name in _DATA_DIR_FILES for name in names) or any(_is_partition_dir(fs, path, name) for name in names):
+    if any(name in _DATA_DIR_FILES for name in names) or any(
+        _is_partition_dir(fs, path, name) for name in names
+    ):
         return list_data_dir(fs, path)
     if layout.parse_partition_dir(_name(path)) or layout.parse_marked_dir(_name(path)):
         return list_partition(fs, path)
@@ -148,6 +159,7 @@ def list_partition(fs: FileSystem, path: str) -> Partition:
             found.segments.append(SegmentFiles(path, base_offset, by_suffix))
         else:
             found.orphans += [layout.segment_file(base_offset, suffix) for suffix in by_suffix]
+    found.bases = [segment.base_offset for segment in found.segments]
     return found
 
 

@@ -53,7 +53,9 @@ def walk(
         scan = Scan(file, end, start=start, flags=flags)
         for window in scan:
             last_offset = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET]
-            if last_offset < max_offset:  # else its own offset is wrong, and says nothing about those that follow
+            if (
+                last_offset < max_offset
+            ):  # else its own offset is wrong, and says nothing about those that follow
                 min_offset = max(min_offset, last_offset + 1)
             yield window
         start = scan.position
@@ -71,7 +73,11 @@ def _damage(file: File, position: int, end: int, status: int, min_offset: int, m
         base_offset = int.from_bytes(header[:8], "big", signed=True)
         size = int.from_bytes(header[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
     claimed = position + size
-    if size >= _MIN_HEADER_BYTES and claimed < end and is_good_batch(file, claimed, end, min_offset, max_offset):
+    if (
+        size >= _MIN_HEADER_BYTES
+        and claimed < end
+        and is_good_batch(file, claimed, end, min_offset, max_offset)
+    ):
         return Damage(position, claimed, status, base_offset, size, is_tail=False)
     found = find_batch(file, position + 1, end, min_offset, max_offset)
     if found is not None:
@@ -102,7 +108,10 @@ def is_good_batch(file: File, position: int, end: int, min_offset: int, max_offs
     head = file.pread(batch.OVERHEAD_SIZE, position)
     size = int.from_bytes(head[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
     offset = int.from_bytes(head[:8], "big", signed=True)
-    if not _MIN_HEADER_BYTES <= size <= min(end - position, LARGE_BATCH_BYTES) or not min_offset <= offset < max_offset:
+    if (
+        not _MIN_HEADER_BYTES <= size <= min(end - position, LARGE_BATCH_BYTES)
+        or not min_offset <= offset < max_offset
+    ):
         return False
     data = file.pread(size, position)
     rows = array("q", bytes(8 * kernel.ROW))

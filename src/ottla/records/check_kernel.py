@@ -246,9 +246,7 @@ def check_offset_entries(
                 low = middle + 1
             else:
                 high = middle
-        if slot > 0 and (
-            relative <= _int32(view, slot * 8 - 8) or position <= _int32(view, slot * 8 - 4)
-        ):
+        if slot > 0 and (relative <= _int32(view, slot * 8 - 8) or position <= _int32(view, slot * 8 - 4)):
             used = _note(out, room, used, 1, slot, relative + base_offset, position)
         elif low == count or row[low * _ROW + _POSITION] != position or position <= 0:
             used = _note(out, room, used, 2, slot, relative + base_offset, position)

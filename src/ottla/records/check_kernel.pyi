@@ -29,20 +29,29 @@ RESUME_OFFSET: int  # set -1
 FOUND: int  # 4
 
 # What check_rows() finds, and the three numbers that follow.
-OVERLAP: int  # row, offset expected, -1; or if the batch before is the wrong one: the offset that it should have
-EPOCH_DIFFERS: int  # row, epoch by the checkpoint (-1: none), 1 if it is the first batch of its checkpoint entry, else 0
+OVERLAP: (
+    int  # row, offset expected, -1; or if the batch before is the wrong one: the offset that it should have
+)
+EPOCH_DIFFERS: (
+    int  # row, epoch by the checkpoint (-1: none), 1 if it is the first batch of its checkpoint entry, else 0
+)
 EPOCH_AGREES: int  # after such: row, epoch, 1 if it is the first batch of its checkpoint entry, else 0
 EPOCH_FALLS: int  # without a checkpoint: row, the larger epoch before it, 0
 
 def check_rows(rows: array[int], count: int, state: array[int], epochs: array[int], found: array[int]) -> int:
-    """Offsets must grow, epochs agree with the checkpoint's (`epochs`: epoch, start offset, ...; empty: only not fall)."""
+    """Offsets must grow, and epochs be the checkpoint's.
+
+    `epochs` has the checkpoint's entries (epoch, start offset, ...); if it is empty, epochs must only not fall.
+    """
 
 def codec_rows(rows: array[int], count: int, keep: array[int]) -> int:
     """Which rows are compressed: their row numbers go to `keep`, their number is returned."""
 
 # What the entry checks find.
 NOT_ASCENDING: int  # slot, offset, position (time index: row)
-NO_BATCH: int  # slot, offset, position (time index: row): no batch begins there (time index: none has that offset)
+NO_BATCH: (
+    int  # slot, offset, position (time index: row): no batch begins there (time index: none has that offset)
+)
 WRONG_OFFSET: int  # slot, row, last offset of the batch at that position, which is larger than the entry's
 WRONG_TIMESTAMP: int  # slot, offset, row: the batch with that offset has another largest timestamp
 NOT_LARGEST: int  # slot, offset, row: an earlier batch has a timestamp as large

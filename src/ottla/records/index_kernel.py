@@ -152,11 +152,12 @@ def rows_in_order(rows, count: cython.Py_ssize_t, expected: cython.longlong):
     row: cython.longlong[::1] = rows
     if count < 0 or count > len(rows) // 16:
         raise ValueError("rows are too short")
+    previous: cython.longlong = expected - 1
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * _ROW + _BASE_OFFSET] < expected:
+        if row[index * _ROW + _BASE_OFFSET] <= previous:
             return index
-        expected = row[index * _ROW + _LAST_OFFSET] + 1
+        previous = row[index * _ROW + _LAST_OFFSET]
     return count
 
 

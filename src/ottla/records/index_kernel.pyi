@@ -48,4 +48,4 @@ def rows_in_order(rows: array[int], count: int, expected: int) -> int:
     """How many rows, from the first on, have offsets that begin at `expected` or later and only grow."""
 
 def epoch_rows(rows: array[int], count: int, latest: int, keep: array[int]) -> int:
-    """Where the leader epoch, `latest` before, changes: row numbers go to `keep`, their number is returned."""
+    """Where the leader epoch changes, `latest` before: row numbers go to `keep`; returns how many."""

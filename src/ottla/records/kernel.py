@@ -166,7 +166,7 @@ def _read_v2(
     attributes: cython.longlong = _int16(view, at + 21)
     last_delta: cython.longlong = _int32(view, at + 23)
     count: cython.longlong = _int32(view, at + 57)
-    good: cython.bint = base_offset >= 0 and last_delta >= 0 and base_offset <= _INT64_MAX - last_delta
+    good: cython.bint = base_offset >= 0 and last_delta >= 0 and base_offset < _INT64_MAX - last_delta
     row[to] = at
     row[to + 1] = _int32(view, at + 8) + _OVERHEAD
     row[to + 2] = base_offset
@@ -222,7 +222,7 @@ def _read_legacy(
     row[to + 15] = -1
     if (attributes & 7) > 3:  # zstd came with v2
         return _BAD_ATTRIBUTES
-    return _OK if offset >= 0 else _BAD_OFFSETS
+    return _OK if 0 <= offset < _INT64_MAX else _BAD_OFFSETS
 
 
 @cython.cfunc
@@ -341,7 +341,7 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
             status = _BAD_ATTRIBUTES
         elif count < 1 or count != last_delta + 1:
             status = _BAD_COUNT
-        elif base_offset < 0 or base_offset > _INT64_MAX - last_delta:
+        elif base_offset < 0 or base_offset >= _INT64_MAX - last_delta:
             status = _BAD_OFFSETS
         elif not attributes & 7:
             status, bad_index, lowest, highest, highest_index, null_keys = walk_records(
@@ -397,7 +397,7 @@ def _find_batch(
             if end - at < 27:
                 return _TRUNCATED, at, 0, -1, -1
             last_delta = _int32(view, at + 23)
-        if base_offset < 0 or last_delta < 0 or base_offset > _INT64_MAX - last_delta:
+        if base_offset < 0 or last_delta < 0 or base_offset >= _INT64_MAX - last_delta:
             return _BAD_OFFSETS, at, size, base_offset, -1
         if base_offset + last_delta >= offset:
             return _OK, at, size, base_offset, base_offset + last_delta

@@ -24,7 +24,7 @@ _FAR = cython.declare(cython.Py_ssize_t, sys.maxsize)
 _UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 _INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-_INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
+_INT64_MIN = cython.declare(cython.longlong, -_INT64_MAX - 1)
 # A walk over fewer bytes takes microseconds: not worth handing the GIL over.
 _RELEASE_GIL_SIZE = cython.declare(cython.Py_ssize_t, 65536)
 

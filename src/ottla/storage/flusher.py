@@ -57,6 +57,11 @@ class Flusher:
         self._durable_names = 0  # and how many of them are on disk
         self._cuts = 0  # a sync begun before a truncation says nothing about the log after it
 
+    @property
+    def cuts(self) -> int:
+        """How often the log was truncated."""
+        return self._cuts
+
     def wait(self, offset: int, done: Done) -> None:
         """Call `done` once all below `offset` is on disk."""
         if offset <= self.recovery_point:

@@ -33,6 +33,7 @@ from ottla.storage.log_dir import LogDir
 from ottla.storage.producer_state import BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
+from ottla.storage.swap import swap_in
 from ottla.storage.validation import Origin, Validated
 
 
@@ -420,6 +421,21 @@ class Log:
                 self._deletions.append((due_ms, segment))
         except OSError as error:
             raise self.dir.fail(error, f"deleting segments of {self.partition}") from error
+
+    def replace_segments(self, new: list[Segment], old: list[Segment]) -> None:
+        """Put cleaned segments (see swap.py) in the place of old ones, which are deleted as in `remove_segments`."""
+        due_ms = self._runtime.monotonic_ms() + self.config.file_delete_delay_ms
+        try:
+            swap_in(self.dir.fs, self.path, new, old)
+            self.segments.replace(old, new)
+            for segment in new:
+                segment.use_pool(self._handles)
+            self._deletions += [(due_ms, segment) for segment in old]
+            for segment in old:
+                if segment.base_offset not in self.segments:
+                    snapshots.delete_at(self.dir.fs, self.path, segment.base_offset)
+        except OSError as error:
+            raise self.dir.fail(error, f"replacing segments of {self.partition}") from error
 
     def delete_due_files(self, *, all_of_them: bool = False) -> int:
         """Unlink the files whose delay is over; how many segments went."""

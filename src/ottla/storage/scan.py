@@ -17,7 +17,7 @@ from ottla.storage.fs import File
 
 WINDOW_BYTES = 4 << 20
 LARGE_BATCH_BYTES = 64 << 20
-_ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
+ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Scan:
         self._end = end
         self._flags = flags
         self._buffer = memoryview(bytearray(min(WINDOW_BYTES, max(end - start, batch.HEADER_SIZE))))
-        self.rows = array("q", bytes(8 * kernel.ROW * _ROWS))
+        self.rows = array("q", bytes(8 * kernel.ROW * ROWS))
         self.position = start  # behind the last good batch
         self.status = kernel.OK  # TRUNCATED: bytes are left that do not make a whole batch
 

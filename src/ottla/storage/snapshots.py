@@ -52,6 +52,12 @@ def load_latest(
     producers.clear(start_offset)
 
 
+def delete_at(fs: FileSystem, directory: str, offset: int) -> None:
+    """The snapshot of a segment that is gone, if there is one."""
+    if fs.exists(path_of(directory, offset)):
+        fs.unlink(path_of(directory, offset))
+
+
 def delete_after(fs: FileSystem, directory: str, offset: int) -> None:
     """Snapshots of a state that a truncation has undone."""
     for taken_at in offsets(fs, directory):

@@ -121,6 +121,8 @@ public final class KafkaOps {
                 return out;
             case "consume":
                 return consume(c, out);
+            case "probe":
+                return probe(c, out);
             case "times":
                 return times(c, out);
             default:
@@ -198,6 +200,8 @@ public final class KafkaOps {
         Map<String, Object> config = base();
         config.put("enable.auto.commit", "false");
         config.put("auto.offset.reset", "none");
+        // A fetch under way at the end of a partition would hold up close() for as long as it waits.
+        config.put("fetch.max.wait.ms", "5");
         config.putAll(more);
         return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
@@ -237,6 +241,33 @@ public final class KafkaOps {
                 for (ConsumerRecord<byte[], byte[]> r : consumer.poll(POLL)) {
                     records.add(describe(r));
                 }
+            }
+        }
+        return out;
+    }
+
+    /** The first record at or after each of the offsets; null where there is none before the end. */
+    private ObjectNode probe(JsonNode c, ObjectNode out) {
+        TopicPartition tp = partition(c);
+        List<TopicPartition> one = Collections.singletonList(tp);
+        ArrayNode answers = out.putArray("records");
+        Map<String, String> config = Map.of("isolation.level", c.get("isolation").asText(), "max.poll.records", "1");
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(config)) {
+            consumer.assign(one);
+            long end = consumer.endOffsets(one).get(tp);
+            for (JsonNode offset : c.get("offsets")) {
+                consumer.seek(tp, offset.asLong());
+                ObjectNode found = null;
+                long limit = System.nanoTime() + CONSUME_LIMIT_NANOS;
+                while (found == null && consumer.position(tp) < end) {
+                    if (System.nanoTime() > limit) {
+                        throw new IllegalStateException("stuck at " + consumer.position(tp) + " of " + end);
+                    }
+                    for (ConsumerRecord<byte[], byte[]> r : consumer.poll(POLL)) {
+                        found = describe(r);
+                    }
+                }
+                answers.add(found);
             }
         }
         return out;

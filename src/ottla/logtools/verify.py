@@ -1,0 +1,230 @@
+"""Checks everything in a log file, a partition directory or a data directory, and reads only.
+
+A partition is listed, then read. When a running broker changes it meanwhile (a segment is deleted, compacted or cut),
+what looked like a defect may be none: then it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ottla.logtools import side_files, source
+from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
+from ottla.logtools.side_files import BadSideFileError
+from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
+from ottla.logtools.verify_epochs import EpochChecks
+from ottla.logtools.verify_producers import ProducerChecks
+from ottla.logtools.verify_segment import MissingOffsets, Progress, SegmentCheck
+from ottla.storage import layout
+from ottla.storage.fs import FileSystem
+
+_TRIES = 3
+_COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_KNOWN_FILES = (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, "quorum-state", "remote_log_snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the data directory says about a partition."""
+
+    is_compacted: bool = False
+    log_start: int = 0
+    is_trimmed: bool = False  # the log start is known, or may be higher than known
+
+
+@dataclass(slots=True)
+class LogReport:
+    """What the check of one log found, and the range of offsets in it."""
+
+    findings: Findings = field(default_factory=Findings)
+    base_offset: int = 0
+    end_offset: int = 0
+    is_damaged: bool = False  # batches could not be read
+    topic_id: str | None = None
+
+
+def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
+    """All findings, in the order of the files."""
+    from ottla.logtools import verify_data_dir  # it checks partitions by what is here
+
+    if isinstance(target, SideFile):
+        yield from verify_data_dir.verify_side_file(fs, target)
+    elif isinstance(target, DataDir):
+        yield from verify_data_dir.verify_data_dir(fs, target, on_progress)
+    else:
+        around = verify_data_dir.surroundings(fs, target)
+        yield from verify_log(fs, target, around, on_progress).findings.all()
+
+
+def verify_log(
+    fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
+) -> LogReport:
+    """Check one partition (or the one segment of it that is listed)."""
+    report = LogReport()
+    for attempt in range(_TRIES):
+        before = _signature(fs, partition.path)
+        report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
+        if not report.findings.has_defects or not partition.whole or _signature(fs, partition.path) == before:
+            break
+        partition = source.list_partition(fs, partition.path)
+    return report
+
+
+def _signature(fs: FileSystem, path: str) -> list[tuple[str, int]]:
+    """What changes when segments are deleted, swapped or cut, but not when the last one grows."""
+    listed = source.if_there(lambda: source.list_partition(fs, path))
+    if listed is None:
+        return []
+    files = [(segment.file_name(layout.LOG), segment.size) for segment in listed.segments]
+    return [*files[:-1], *((name, 0) for name, _ in files[-1:])]
+
+
+class _LogCheck:
+    """One pass over one log."""
+
+    def __init__(
+        self, fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
+    ) -> None:
+        self._fs = fs
+        self._partition = partition
+        self._around = around
+        self._on_progress = on_progress
+        self._findings = Findings()
+        self._producers = ProducerChecks(self._findings)
+        self._epochs = self._load_epochs()
+        self._missing: list[MissingOffsets] = []
+        self._checks: list[SegmentCheck] = []
+
+    def run(self) -> LogReport:
+        partition = self._partition
+        self._note_other_files()
+        snapshots = self._read_snapshots()
+        self._producers.begin(self._fs, partition)
+        end_offset = self._check_segments(snapshots)
+        if partition.whole:
+            self._epochs.finish(end_offset)
+            self._check_late_snapshots(snapshots, end_offset)
+        self._judge_what_compaction_explains()
+        base = partition.segments[0].base_offset if partition.segments else 0
+        damaged = any(check.damages for check in self._checks)
+        return LogReport(self._findings, base, end_offset, damaged, self._check_topic_id())
+
+    def _check_segments(self, snapshots: dict[int, bytes]) -> int:
+        end_offset = self._partition.segments[0].base_offset if self._partition.segments else 0
+        for segment in self._partition.segments:
+            self._compare_snapshot(snapshots, segment.base_offset)
+            next_base = self._partition.next_base(segment)
+            check = SegmentCheck(
+                self._fs, segment, self._findings, self._epochs, self._producers, next_base, self._on_progress
+            )
+            if segment.base_offset > end_offset and self._checks:
+                path = segment.path(layout.LOG)
+                self._missing.append(MissingOffsets(path, None, end_offset, segment.base_offset - end_offset))
+            check.run()
+            if check.missing is not None:
+                self._missing.append(check.missing)
+            self._checks.append(check)
+            end_offset = max(end_offset, check.end_offset)
+        return end_offset
+
+    # -- side files
+
+    def _load_epochs(self) -> EpochChecks:
+        path = f"{self._partition.path}/{layout.LEADER_EPOCHS}"
+        data = read_if_there(self._fs, path) if self._partition.topic_partition is not None else None
+        entries: list[tuple[int, int]] = []
+        lines: list[int] = []
+        if data is not None:
+            try:
+                entries, lines = side_files.parse_epochs(data)
+            except BadSideFileError as error:
+                self._findings.defect("epoch-checkpoint", path, str(error), position=error.position)
+        trimmed_below = 2**63 if self._around.is_trimmed else self._around.log_start
+        return EpochChecks(self._findings, path, entries, lines, trimmed_below)
+
+    def _check_topic_id(self) -> str | None:
+        path = f"{self._partition.path}/{layout.PARTITION_METADATA}"
+        data = read_if_there(self._fs, path) if self._partition.whole else None
+        if data is None:
+            return None
+        try:
+            return str(side_files.parse_topic_id(data))
+        except BadSideFileError as error:
+            self._findings.defect("partition-metadata", path, str(error), position=error.position)
+            return None
+
+    def _read_snapshots(self) -> dict[int, bytes]:
+        found = {}
+        for offset in self._partition.snapshots if self._partition.whole else []:
+            data = read_if_there(self._fs, self._snapshot_path(offset))
+            if data is not None:
+                found[offset] = data
+        return found
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self._partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}"
+
+    def _compare_snapshot(self, snapshots: dict[int, bytes], offset: int) -> None:
+        data = snapshots.pop(offset, None)
+        if data is not None:
+            self._producers.check_snapshot(self._snapshot_path(offset), data, offset)
+
+    def _check_late_snapshots(self, snapshots: dict[int, bytes], end_offset: int) -> None:
+        """One at the log's end was left by a clean stop, others inside a segment by an earlier one."""
+        self._compare_snapshot(snapshots, end_offset)
+        for offset, data in snapshots.items():
+            path = self._snapshot_path(offset)
+            self._producers.knows_all = False  # the state at its offset is not known any more
+            self._producers.check_snapshot(path, data, offset)
+            if offset > end_offset and not any(check.is_torn for check in self._checks):
+                meaning = f"the snapshot is of offset {offset}, past the log's end {end_offset}"
+                self._findings.defect("stray-snapshot", path, meaning, offset=offset)
+
+    def _note_other_files(self) -> None:
+        partition = self._partition
+        if not partition.whole:
+            return
+        for name in partition.leftovers:
+            meaning = "left by an interrupted deletion or compaction; a broker deals with it when it starts"
+            self._findings.note("leftover", f"{partition.path}/{name}", meaning)
+        for name in partition.orphans:
+            meaning = "an index without its log; a broker removes it when it starts"
+            self._findings.note("orphan-index", f"{partition.path}/{name}", meaning)
+        for name in partition.strangers:
+            known = name in _KNOWN_FILES or name.endswith(
+                (".checkpoint", layout.QUARANTINE, ".quarantine.json")
+            )
+            if not known:
+                self._findings.note(
+                    "unknown-file", f"{partition.path}/{name}", "not a file of a Kafka log; ignored"
+                )
+
+    # -- gaps
+
+    def _judge_what_compaction_explains(self) -> None:
+        topic = self._partition.topic_partition
+        places = sum(missing.places for missing in self._missing)
+        explained = (
+            self._around.is_compacted
+            or (topic is not None and topic.topic in _COMPACTED_TOPICS)
+            or self._partition.has_quarantine
+            or any(check.lost_records for check in self._checks)
+            or places > 1
+        )
+        joint = explained or any(check.entries and check.entries.joint_entries for check in self._checks)
+        for check in self._checks:
+            for entry in check.entries.doubtful if check.entries and not joint else []:
+                check.entries.bad_joint(entry) if check.entries else None
+        if not explained:
+            for finding in self._producers.if_not_compacted:
+                self._findings.add(finding)
+        for missing in self._missing:
+            more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
+            what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
+            if explained:
+                meaning = f"{what}; compaction does that"
+            else:
+                meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
+            level = NOTE if explained else DEFECT
+            self._findings.add(Finding(level, "gap", missing.file, meaning, missing.position, missing.offset))

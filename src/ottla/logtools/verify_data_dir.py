@@ -1,0 +1,215 @@
+"""Checks a data directory: its partitions, and the files that say something about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.errors import CorruptSnapshotError
+from ottla.logtools import side_files, source
+from ottla.logtools.findings import Finding, Findings
+from ottla.logtools.index_files import load_index
+from ottla.logtools.side_files import BadSideFileError
+from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_if_there
+from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify_segment import Progress
+from ottla.storage import layout, producer_snapshot
+from ottla.storage.fs import FileSystem
+from ottla.storage.layout import TopicPartition
+
+_METADATA_TOPIC = "__cluster_metadata"
+Checkpoints = dict[str, dict[TopicPartition, tuple[int, int]]]  # by file: offset and position in the file
+
+
+def surroundings(fs: FileSystem, partition: Partition) -> Surroundings:
+    """What the directory above a single partition says about it, if it is a data directory."""
+    parent = partition.path.rpartition("/")[0] or "."
+    if not fs.exists(f"{parent}/{layout.META_PROPERTIES}"):
+        return Surroundings()
+    checkpoints = _read_checkpoints(fs, parent, Findings())
+    is_clean = fs.exists(f"{parent}/{layout.CLEAN_SHUTDOWN}")
+    return _surroundings(checkpoints, partition.topic_partition, is_clean=is_clean)
+
+
+def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) -> Iterator[Finding]:
+    findings = Findings()
+    is_clean = _check_own_files(fs, data_dir, findings)
+    # Before the logs: a running broker moves offsets on, and writes them down only when they are true.
+    checkpoints = _read_checkpoints(fs, data_dir.path, findings)
+    yield from findings.all()
+    reports: dict[TopicPartition, LogReport] = {}
+    for partition in source.partitions_of(fs, data_dir):
+        marked = layout.parse_marked_dir(partition.name)
+        if marked is not None and marked[1] == layout.DELETE_DIR:
+            continue
+        around = _surroundings(checkpoints, partition.topic_partition, is_clean=is_clean)
+        report = verify_log(fs, partition, around, on_progress)
+        yield from report.findings.all()
+        if marked is None and partition.topic_partition is not None:
+            reports[partition.topic_partition] = report
+    findings = Findings()
+    doomed = {marked[0] for marked in map(layout.parse_marked_dir, data_dir.marked) if marked}
+    for name, entries in checkpoints.items():
+        path = f"{data_dir.path}/{name}"
+        for partition_name, (offset, position) in entries.items():
+            known = reports.get(partition_name)
+            if known is None:
+                if partition_name not in doomed:
+                    add = findings.defect if is_clean else findings.note
+                    add(
+                        "checkpoint-entry", path, f"there is no partition {partition_name}", position=position
+                    )
+            else:
+                _check_offset(
+                    findings, path, name, partition_name, offset, position, known, is_clean=is_clean
+                )
+    if is_clean:
+        _check_complete(findings, f"{data_dir.path}/{layout.RECOVERY_POINTS}", checkpoints, reports)
+    _check_topic_ids(findings, data_dir, reports)
+    yield from findings.all()
+
+
+def _check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:
+    """Returns whether the directory was left by a clean stop."""
+    for name in data_dir.strangers:
+        meaning = "not a partition's directory: a broker refuses to start with it; move it away"
+        findings.defect("strange-directory", f"{data_dir.path}/{name}", meaning)
+    for name in data_dir.marked:
+        findings.note("marked-directory", f"{data_dir.path}/{name}", "on its way out, or not in use yet")
+    path = f"{data_dir.path}/{layout.META_PROPERTIES}"
+    properties = read_if_there(fs, path)
+    if properties is None:
+        findings.note(
+            "no-meta-properties", path, "the file is missing; a broker would not know whose directory this is"
+        )
+    else:
+        _try(findings, "meta-properties", path, lambda: side_files.check_meta_properties(properties))
+    path = f"{data_dir.path}/{layout.CLEAN_SHUTDOWN}"
+    marker = read_if_there(fs, path)
+    if marker is not None:
+        _try(findings, "clean-shutdown", path, lambda: side_files.check_clean_shutdown(marker))
+    return marker is not None
+
+
+def _try(findings: Findings, code: str, path: str, check: object) -> None:
+    assert callable(check)
+    try:
+        check()
+    except BadSideFileError as error:
+        findings.defect(code, path, str(error), position=error.position)
+
+
+def _read_checkpoints(fs: FileSystem, path: str, findings: Findings) -> Checkpoints:
+    found: Checkpoints = {}
+    for name in OFFSET_CHECKPOINTS:
+        data = read_if_there(fs, f"{path}/{name}")
+        entries: dict[TopicPartition, tuple[int, int]] = {}
+        if data is not None:
+            try:
+                for topic, partition, offset, position in side_files.parse_offsets(data):
+                    entries[TopicPartition(topic, partition)] = offset, position
+            except BadSideFileError as error:
+                findings.defect("checkpoint", f"{path}/{name}", str(error), position=error.position)
+        found[name] = entries
+    return found
+
+
+def _surroundings(
+    checkpoints: Checkpoints, partition: TopicPartition | None, *, is_clean: bool
+) -> Surroundings:
+    if partition is None:
+        return Surroundings()
+    start = checkpoints[layout.LOG_START_OFFSETS].get(partition, (0, 0))[0]
+    return Surroundings(partition in checkpoints[layout.CLEANER_OFFSETS], start, not is_clean)
+
+
+def _check_offset(
+    findings: Findings,
+    path: str,
+    name: str,
+    partition: TopicPartition,
+    offset: int,
+    position: int,
+    report: LogReport,
+    *,
+    is_clean: bool,
+) -> None:
+    """Every checkpoint holds offsets of the log; after a clean stop the recovery point is its end."""
+    if report.is_damaged:
+        return
+    meaning = ""
+    if offset > report.end_offset:
+        meaning = f"{partition} has offset {offset}, past the log's end {report.end_offset}"
+    elif offset < 0:
+        meaning = f"{partition} has offset {offset}"
+    elif name == layout.RECOVERY_POINTS and is_clean and offset != report.end_offset:
+        meaning = f"{partition} has recovery point {offset}, but the log was closed at {report.end_offset}"
+    if meaning:
+        findings.defect("checkpoint-entry", path, meaning, position=position, offset=offset)
+    elif offset < report.base_offset and name != layout.CLEANER_OFFSETS:
+        meaning = f"{partition} has offset {offset}, below the log's first {report.base_offset}"
+        findings.note("checkpoint-entry", path, meaning, position=position, offset=offset)
+
+
+def _check_complete(
+    findings: Findings, path: str, checkpoints: Checkpoints, reports: dict[TopicPartition, LogReport]
+) -> None:
+    entries = checkpoints[layout.RECOVERY_POINTS]
+    for partition in reports:
+        if entries and partition not in entries and partition.topic != _METADATA_TOPIC:
+            meaning = f"{partition} has no recovery point: it will be read in full at the next start"
+            findings.note("checkpoint-entry", path, meaning)
+
+
+def _check_topic_ids(findings: Findings, data_dir: DataDir, reports: dict[TopicPartition, LogReport]) -> None:
+    """All partitions of a topic have its id."""
+    seen: dict[str, tuple[str, TopicPartition]] = {}
+    for partition, report in reports.items():
+        if report.topic_id is None:
+            continue
+        topic_id, first = seen.setdefault(partition.topic, (report.topic_id, partition))
+        if topic_id != report.topic_id:
+            path = f"{data_dir.path}/{partition}/{layout.PARTITION_METADATA}"
+            meaning = f"the topic id is {report.topic_id}, but that of {first} is {topic_id}"
+            findings.defect("partition-metadata", path, meaning, position=0)
+
+
+def verify_side_file(fs: FileSystem, target: SideFile) -> list[Finding]:
+    """A single file that is not a log: an index together with its log, anything else by itself."""
+    findings = Findings()
+    if target.suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX):
+        return _verify_index(fs, target)
+    data = fs.read_bytes(target.path)
+    try:
+        if target.suffix == layout.SNAPSHOT:
+            producer_snapshot.decode(data, target.path)
+        elif target.suffix == layout.LEADER_EPOCHS:
+            side_files.parse_epochs(data)
+        elif target.suffix == layout.PARTITION_METADATA:
+            side_files.parse_topic_id(data)
+        elif target.suffix == layout.META_PROPERTIES:
+            side_files.check_meta_properties(data)
+        else:
+            side_files.parse_offsets(data)
+    except BadSideFileError as error:
+        findings.defect("bad-file", target.path, str(error), position=error.position)
+    except CorruptSnapshotError as error:
+        findings.defect("bad-snapshot", target.path, str(error).removeprefix(f"{target.path}: "), position=0)
+    return findings.all()
+
+
+def _verify_index(fs: FileSystem, target: SideFile) -> list[Finding]:
+    """Check the whole segment, and tell what concerns the index."""
+    log = target.path.removesuffix(target.suffix) + layout.LOG
+    partition = source.resolve(fs, log) if fs.exists(log) else None
+    if isinstance(partition, Partition):
+        report = verify_log(fs, partition, surroundings(fs, partition), lambda _: None)
+        return [finding for finding in report.findings.all() if finding.file == target.path]
+    findings = Findings()
+    parsed = layout.parse_segment_file(target.path.rpartition("/")[2])
+    if parsed is not None and target.suffix != layout.TXN_INDEX:
+        index = load_index(fs, target.path, target.suffix, parsed.base_offset)
+        if index is not None and index.odd_bytes:
+            meaning = f"{len(index.data)} bytes are not a multiple of {index.entry.size}"
+            findings.defect("index-size", target.path, meaning)
+    findings.note("orphan-index", target.path, "an index without its log: its entries cannot be checked")
+    return findings.all()

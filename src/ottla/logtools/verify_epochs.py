@@ -1,0 +1,104 @@
+"""Holds the leader epochs of batches against the epoch checkpoint.
+
+Where they differ, it may be the batch or the checkpoint that is wrong: a single batch among others of its epoch
+points at itself, an epoch none of whose batches agree points at the checkpoint.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+
+from ottla.logtools.findings import Findings
+from ottla.records import check_kernel, kernel
+
+_CARRIED = (check_kernel.EPOCH, check_kernel.EPOCH_ENTRY, check_kernel.EPOCH_WRONG)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Batches in a row that have the same wrong epoch."""
+
+    file: str
+    position: int
+    offset: int
+    epoch: int
+    by_checkpoint: int
+    from_entry_start: bool
+
+
+@dataclass(slots=True)
+class EpochChecks:
+    """The epochs of one log while its batches go by."""
+
+    findings: Findings
+    path: str  # of the checkpoint
+    entries: list[tuple[int, int]]  # (epoch, start offset)
+    lines: list[int]  # where in the checkpoint each entry stands
+    trimmed_below: int  # batches below may have no epoch in the checkpoint
+    known: array[int] = field(init=False)
+    _carried: list[int] = field(default_factory=lambda: [-1, -1, 0])
+    _run: _Run | None = None
+
+    def __post_init__(self) -> None:
+        self.known = array("q", [number for entry in self.entries for number in entry])
+
+    def begin_segment(self, state: array[int]) -> None:
+        for column, value in zip(_CARRIED, self._carried, strict=True):
+            state[column] = value
+
+    def end_segment(self, state: array[int]) -> None:
+        self._carried = [state[column] for column in _CARRIED]
+
+    def event(self, kind: int, row: array[int], expected: int, begins_entry: bool, file: str) -> None:
+        position, offset, epoch = row[kernel.POSITION], row[kernel.BASE_OFFSET], row[kernel.LEADER_EPOCH]
+        if kind == check_kernel.EPOCH_FALLS:
+            meaning = f"the batch says leader epoch {epoch}, but an earlier one says {expected}"
+            self.findings.defect("leader-epoch", file, meaning, position=position, offset=offset)
+            return
+        self._end_run(ends_with_entry=begins_entry)
+        if kind == check_kernel.EPOCH_DIFFERS:
+            self._run = _Run(file, position, offset, epoch, expected, begins_entry)
+
+    def finish(self, end_offset: int) -> None:
+        self._end_run(ends_with_entry=True)
+        for (epoch, start), line, (later_epoch, later_start) in zip(
+            self.entries, self.lines, [*self.entries[1:], (2**31, 2**63)], strict=True
+        ):
+            if start > end_offset:
+                meaning = f"epoch {epoch} begins at offset {start}, past the log's end {end_offset}"
+                self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=start)
+            elif epoch >= later_epoch or start >= later_start:
+                meaning = (
+                    f"epoch {epoch} at offset {start} is not below the next, {later_epoch} at {later_start}"
+                )
+                self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=start)
+
+    def _end_run(self, *, ends_with_entry: bool) -> None:
+        run, self._run = self._run, None
+        if run is None:
+            return
+        if run.by_checkpoint == -1:
+            self._before_first(run)
+            return
+        meaning = f"the batch says leader epoch {run.epoch}, the epoch checkpoint says {run.by_checkpoint}"
+        self.findings.defect("leader-epoch", run.file, meaning, position=run.position, offset=run.offset)
+        if run.from_entry_start and ends_with_entry:
+            meaning = (
+                f"no batch from offset {run.offset} on has epoch {run.by_checkpoint}; they say {run.epoch}"
+            )
+            number = next((i for i, entry in enumerate(self.entries) if entry[0] == run.by_checkpoint), 0)
+            self.findings.defect(
+                "epoch-checkpoint", self.path, meaning, position=self.lines[number], offset=run.offset
+            )
+
+    def _before_first(self, run: _Run) -> None:
+        meaning = f"no epoch is known for offset {run.offset}, whose batch says {run.epoch}"
+        if run.offset < self.trimmed_below:
+            self.findings.note(
+                "epoch-checkpoint", self.path, f"{meaning}; records below it were deleted", offset=run.offset
+            )
+        else:
+            self.findings.defect(
+                "epoch-checkpoint", self.path, meaning, position=self.lines[0], offset=run.offset
+            )

@@ -1,0 +1,310 @@
+"""Checks one segment: every batch and record of its log, and its indexes against them.
+
+Base offsets and leader epochs are not covered by a batch's CRC. They are held against the segment's name, the
+batches before and after, the index entries and the epoch checkpoint.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+
+from ottla.errors import CorruptRecordError
+from ottla.logtools.findings import Findings
+from ottla.logtools.index_files import IndexFile, load_index
+from ottla.logtools.reading import batch_bytes, check_compressed
+from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
+from ottla.logtools.verify_entries import EntryChecks, Gap
+from ottla.logtools.verify_epochs import EpochChecks
+from ottla.logtools.verify_producers import ProducerChecks
+from ottla.logtools.walk import Damage, walk
+from ottla.records import batch, check_kernel, kernel
+from ottla.storage import layout
+from ottla.storage.fs import File, FileSystem
+from ottla.storage.scan import LARGE_BATCH_BYTES, Window
+
+_FLAGS = kernel.CHECK_CRC | kernel.CHECK_RECORDS
+_ROWS = 512
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
+_CHUNK_BYTES = 1 << 20
+Progress = Callable[[int], None]
+
+_CODES = {
+    kernel.TRUNCATED: "truncated-batch",
+    kernel.BAD_LENGTH: "bad-length",
+    kernel.BAD_MAGIC: "bad-magic",
+    kernel.BAD_CRC: "bad-crc",
+    kernel.BAD_ATTRIBUTES: "bad-attributes",
+    kernel.BAD_COUNT: "bad-count",
+    kernel.BAD_OFFSETS: "bad-offsets",
+    kernel.BAD_RECORD: "bad-record",
+}
+
+
+@dataclass(slots=True)
+class MissingOffsets:
+    """Offsets that no batch of a log has: a compaction's doing, or a wrong base offset."""
+
+    file: str
+    position: int | None
+    offset: int
+    size: int
+    places: int = 1  # how many such places there are in that file
+
+
+@dataclass(slots=True)
+class SegmentCheck:
+    """The check of one segment, and what the log's checks need to know afterwards."""
+
+    fs: FileSystem
+    segment: SegmentFiles
+    findings: Findings
+    epochs: EpochChecks
+    producers: ProducerChecks
+    next_base: int | None  # None: the log's last segment, which a writer may be adding to
+    on_progress: Progress
+    end_offset: int = 0
+    missing: MissingOffsets | None = None
+    lost_records: bool = False  # batches that a compaction made smaller
+    entries: EntryChecks | None = None
+    is_torn: bool = False
+    damages: list[Damage] = field(default_factory=list)
+    _state: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.CHECK_STATE)))
+    _found: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS)))
+    _last_row: array[int] = field(default_factory=lambda: array("q"))
+    _open_gap: Gap | None = None
+
+    def run(self) -> None:
+        path = self.segment.path(layout.LOG)
+        self.end_offset = self.segment.base_offset
+        # Indexes first: what they say was in the log before they said it, also while a writer goes on.
+        self.entries = EntryChecks(
+            self.findings, self.segment.base_offset, self._index(layout.INDEX), self._index(layout.TIME_INDEX)
+        )
+        txn_index = read_if_there(self.fs, self.segment.path(layout.TXN_INDEX))
+        file = open_if_there(self.fs, path)
+        if file is None:
+            self.findings.note("vanished", path, "the file was removed while it was being checked")
+            return
+        try:
+            self._walk(file)
+        finally:
+            file.close()
+        self._finish(txn_index)
+
+    def _index(self, suffix: str) -> IndexFile | None:
+        path = self.segment.path(suffix)
+        index = None if self.segment.name else load_index(self.fs, path, suffix, self.segment.base_offset)
+        if index is None:
+            if self.segment.size and not self.segment.name:
+                add = self.findings.note if self.next_base is None else self.findings.defect
+                add("missing-index", path, "the file is missing; a broker rebuilds it when it starts")
+            return None
+        if index.odd_bytes:
+            whole = len(index.data) - index.odd_bytes
+            meaning = f"{len(index.data)} bytes are not a multiple of {index.entry.size}"
+            self.findings.defect("index-size", path, meaning, position=whole)
+        if index.zeros:
+            meaning = f"the last {index.zeros} entries are zeros: room for more that was not given back"
+            self.findings.note("zero-tail", path, meaning, position=index.entries * index.entry.size)
+        return index
+
+    # -- the log
+
+    def _walk(self, file: File) -> None:
+        state = self._state
+        state[check_kernel.EXPECTED_OFFSET] = self.segment.base_offset
+        state[check_kernel.LARGEST_TIMESTAMP] = -1
+        for column in (
+            check_kernel.PREVIOUS_BASE,
+            check_kernel.PREVIOUS_EXPECTED,
+            check_kernel.RESUME_OFFSET,
+        ):
+            state[column] = -1
+        self.epochs.begin_segment(state)
+        self.producers.begin_segment()
+        found: Window | Damage
+        max_offset = _MAX_OFFSET if self.next_base is None else self.next_base
+        end = file.size()
+        done = 0
+        for found in walk(
+            file, end, flags=_FLAGS, min_offset=self.segment.base_offset, max_offset=max_offset
+        ):
+            if isinstance(found, Damage):
+                self._damage(file, found, end)
+                at = found.end
+            else:
+                self._window(file, found)
+                at = self._last_row[kernel.POSITION] + self._last_row[kernel.SIZE]
+            self.on_progress(at - done)
+            done = at
+        self.on_progress(max(0, self.segment.size - done))
+        self.epochs.end_segment(state)
+        self.end_offset = state[check_kernel.EXPECTED_OFFSET]
+
+    def _window(self, file: File, window: Window) -> None:
+        rows, count, state = window.rows, window.count, self._state
+        if self._open_gap is not None:
+            self._close_gap(rows[kernel.BASE_OFFSET])
+        found = check_kernel.check_rows(rows, count, state, self.epochs.known, self._found)
+        for at in range(
+            0, min(found, len(self._found) // check_kernel.FOUND) * check_kernel.FOUND, check_kernel.FOUND
+        ):
+            kind, number, expected, third = self._found[at : at + check_kernel.FOUND]
+            row = rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+            if kind == check_kernel.OVERLAP:
+                previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
+                self._overlap(row, previous, expected, third)
+            else:
+                self.epochs.event(kind, row, expected, bool(third), file.path)
+        self._check_compressed(file, window)
+        self.producers.window(file, window)
+        assert self.entries is not None
+        self.entries.window(file, window)
+        self._last_row = rows[(count - 1) * kernel.ROW : count * kernel.ROW]
+
+    def _overlap(self, row: array[int], previous: array[int], expected: int, should_be: int) -> None:
+        """Two batches claim the same offsets: one of their base offsets is wrong."""
+        wrong = row if should_be < 0 else previous
+        at_least = expected if should_be < 0 else should_be
+        base = wrong[kernel.BASE_OFFSET]
+        if should_be >= 0:
+            meaning = (
+                f"the batch says base offset {base}, but the ones around it leave only {at_least} for it"
+            )
+        elif len(previous) == 0:
+            meaning = f"the first batch says base offset {base}, below the segment's own {at_least}"
+        else:
+            meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
+        self._defect("base-offset", meaning, wrong[kernel.POSITION], base)
+
+    def _check_compressed(self, file: File, window: Window) -> None:
+        keep = array("q", bytes(8 * window.count))
+        numbers = keep[: check_kernel.codec_rows(window.rows, window.count, keep)]
+        if window.data is None and not numbers:
+            numbers = array("q", [0])  # too large for the kernel's walk over its records
+        for number in numbers:
+            row = window.rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+            try:
+                check_compressed(batch_bytes(file, window, row), row)
+            except CorruptRecordError as error:
+                meaning = f"the CRC matches, but the records cannot be read: {error}"
+                self._defect("bad-record", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
+
+    def _defect(self, code: str, meaning: str, position: int, offset: int | None) -> None:
+        path = self.segment.path(layout.LOG)
+        self.findings.defect(code, path, meaning, position=position, offset=offset)
+
+    # -- what is damaged
+
+    def _damage(self, file: File, damage: Damage, end: int) -> None:
+        self.damages.append(damage)
+        expected = self._state[check_kernel.EXPECTED_OFFSET]
+        self._open_gap = Gap(damage.position, damage.end, expected, _MAX_OFFSET)
+        assert self.entries is not None
+        self.entries.gaps.append(self._open_gap)
+        if damage.is_tail and self.next_base is None and self._is_harmless_tail(file, damage, end):
+            return
+        self.producers.knows_all = False
+        size = damage.end - damage.position
+        if damage.status == kernel.TRUNCATED and damage.size > size:
+            meaning = (
+                f"the batch says it has {damage.size} bytes, but there are {size} before the {_next(damage)}"
+            )
+        else:
+            meaning = f"{damage.meaning} ({size} bytes up to the {_next(damage)})"
+        self._defect(_CODES.get(damage.status, "bad-batch"), meaning, damage.position, expected)
+
+    def _is_harmless_tail(self, file: File, damage: Damage, end: int) -> bool:
+        """Zeros of a preallocated file, or a batch whose writer was stopped half-way; noted if so."""
+        path = self.segment.path(layout.LOG)
+        expected = self._state[check_kernel.EXPECTED_OFFSET]
+        size = end - damage.position
+        if _is_all_zero(file, damage.position, end):
+            meaning = f"the last {size} bytes are zeros: a preallocated file, or a write that was cut off"
+            self.findings.note("zero-tail", path, meaning, position=damage.position)
+        elif damage.status == kernel.TRUNCATED and not _is_whole_but_for_its_length(
+            file, damage.position, end
+        ):
+            meaning = (
+                f"the last batch is torn: {size} bytes of it are there; a broker cuts them off when it starts"
+            )
+            self.findings.note("torn-batch", path, meaning, position=damage.position, offset=expected)
+        else:
+            return False
+        self.is_torn = True
+        return True
+
+    def _close_gap(self, next_offset: int) -> None:
+        """Offsets between a damage and the batch behind it belong to what is damaged."""
+        assert self._open_gap is not None
+        self._open_gap.to_offset = max(next_offset, self._open_gap.from_offset)
+        self._state[check_kernel.EXPECTED_OFFSET] = self._open_gap.to_offset
+        self._state[check_kernel.RESUME_OFFSET] = -1
+        self._open_gap = None
+
+    # -- the end
+
+    def _finish(self, txn_index: bytes | None) -> None:
+        assert self.entries is not None
+        self.entries.finish(is_torn=self.is_torn)
+        if self.next_base is not None:
+            self.entries.check_last_time(self._state[check_kernel.LARGEST_TIMESTAMP])
+        listed_end = self.end_offset if self.next_base is not None else self._offset_at(self.segment.size)
+        self.producers.check_txn_index(self.segment, txn_index, listed_end)
+        self._check_range()
+        self.lost_records = self._state[check_kernel.THIN_BATCHES] > 0
+        if self._state[check_kernel.GAPS]:
+            self.missing = MissingOffsets(
+                self.segment.path(layout.LOG),
+                self._state[check_kernel.FIRST_GAP_POSITION],
+                self._state[check_kernel.FIRST_GAP_OFFSET],
+                self._state[check_kernel.FIRST_GAP_SIZE],
+                self._state[check_kernel.GAPS],
+            )
+
+    def _offset_at(self, position: int) -> int:
+        """Up to where a transaction index that was read at the beginning must be complete."""
+        grew = self._last_row and self._last_row[kernel.POSITION] + self._last_row[kernel.SIZE] > position
+        return self.segment.base_offset if grew else self.end_offset
+
+    def _check_range(self) -> None:
+        if not self._last_row:
+            return
+        position, last = self._last_row[kernel.POSITION], self._last_row[kernel.LAST_OFFSET]
+        if self.next_base is not None and last >= self.next_base:
+            meaning = (
+                f"the last batch ends with offset {last}, but the next segment begins at {self.next_base}"
+            )
+            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+        elif last - self.segment.base_offset > _MAX_RELATIVE_OFFSET:
+            meaning = f"offset {last} is too far from the segment's base offset {self.segment.base_offset}"
+            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+
+
+def _next(damage: Damage) -> str:
+    return "end of the file" if damage.is_tail else "next good batch"
+
+
+def _is_all_zero(file: File, start: int, end: int) -> bool:
+    while start < end:
+        data = file.pread(min(_CHUNK_BYTES, end - start), start)
+        if not data:
+            return True
+        if data.strip(b"\0"):
+            return False
+        start += len(data)
+    return True
+
+
+def _is_whole_but_for_its_length(file: File, start: int, end: int) -> bool:
+    """Whether the CRC matches if the batch ends with the file: then its length is wrong, and nothing is torn."""
+    if not batch.HEADER_SIZE <= end - start <= LARGE_BATCH_BYTES:
+        return False
+    data = memoryview(file.pread(end - start, start))
+    stored = int.from_bytes(data[batch.CRC_AT : batch.ATTRIBUTES_AT], "big")
+    return data[batch.MAGIC_AT] == batch.MAGIC_V2 and crc32c(data[batch.ATTRIBUTES_AT :]) == stored

@@ -1,0 +1,38 @@
+"""The kernel on damaged batches: whatever the bytes are, it answers with a status or a documented error."""
+
+from __future__ import annotations
+
+import ctypes
+from random import Random
+
+from ottla.records import kernel
+from tests.fuzz.kernel_calls import outcomes
+from tests.fuzz.kernel_inputs import a_log, damage
+
+# What the kernel may say to a caller who asked for a wrong range, or for headers where there are none.
+DOCUMENTED = ("does not lie within", "do not fit into", "no index has", "are too short", "not the headers")
+
+
+def exact_buffer(data: bytes | bytearray) -> ctypes.Array[ctypes.c_ubyte]:
+    """A copy in memory of exactly its size: bytes and bytearray have a spare byte behind the data."""
+    return (ctypes.c_ubyte * len(data)).from_buffer_copy(data)
+
+
+def make_input(seed: int, number: int) -> tuple[bytearray, Random]:
+    """The damaged log of this number, and the random that chooses the calls on it."""
+    random = Random(f"{seed}/{number}")
+    return damage(random, a_log(random)), random
+
+
+def check(seed: int, number: int) -> None:
+    data, random = make_input(seed, number)
+    for item in outcomes(kernel, exact_buffer(data), random):
+        if not isinstance(item, tuple):
+            continue
+        name, *result = item
+        if result[0] == "ValueError":
+            assert any(words in result[1] for words in DOCUMENTED), item
+        elif name in ("check_batch", "check_records", "find_batch"):
+            assert result[0][0] in kernel.STATUS_MEANING, item
+        elif name in ("scan", "decode"):
+            assert result[0][2] in kernel.STATUS_MEANING, item

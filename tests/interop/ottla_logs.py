@@ -1,0 +1,306 @@
+"""Logs written by ottla for Kafka to read: one directory with everything a producer, coordinator or follower can do.
+
+What a consumer must then see is noted at every append, from what was sent and not from what ottla reads back.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ottla.config import BrokerConfig, LogConfig
+from ottla.records.builder import NewRecord, build_batch
+from ottla.records.codec import Codec
+from ottla.records.control import Marker, build_marker
+from ottla.runtime import SystemRuntime
+from ottla.storage.fs import RealFileSystem
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
+from ottla.storage.log_manager import LogManager
+from ottla.storage.log_reader import Isolation, read
+from ottla.storage.validation import Origin
+from tests.consuming import as_dict
+
+SMALL = {"internal_segment_bytes": 3000, "index_interval_bytes": 600, "segment_index_bytes": 16_384}
+WORDS = (
+    b"castle process trial metamorphosis ottla milena josefine amerika burrow penal colony judgment".split()
+)
+# Far above the ids that a young broker hands out.
+FIRST_PRODUCER_ID = 900_000
+RECORDS_BEGIN_MS = 2 * 3_600_000
+FAR_OFFSET = 3_000_000_000
+COORDINATOR_EPOCH = 3
+
+Headers = list[tuple[bytes, bytes | None]]
+
+
+class Ended(NamedTuple):
+    """A transaction that a marker has ended."""
+
+    producer_id: int
+    first_offset: int
+    is_aborted: bool
+    timestamp: int
+
+
+@dataclass
+class Producer:
+    """An idempotent producer: its id, epoch and next sequence number."""
+
+    id: int
+    epoch: int = 0
+    transactional: bool = False
+    sequence: int = 0
+
+    def fields(self, count: int) -> dict[str, Any]:
+        sequence, self.sequence = self.sequence, self.sequence + count
+        return {
+            "producer_id": self.id,
+            "producer_epoch": self.epoch,
+            "base_sequence": sequence,
+            "transactional": self.transactional,
+        }
+
+
+@dataclass
+class Partition:
+    """One log, and what was put into it."""
+
+    log: Log
+    rng: random.Random
+    clock_ms: int
+    epoch: int = 0
+    stamped: bool = False  # the log sets the timestamps
+    records: list[dict[str, Any]] = field(default_factory=list)
+    # Offsets of records in transactions that are open, by producer; and of those that will never be committed.
+    open: dict[int, list[int]] = field(default_factory=dict)
+    aborted: set[int] = field(default_factory=set)
+    markers: dict[int, Ended] = field(default_factory=dict)
+    producers: dict[int, Producer] = field(default_factory=dict)
+
+    @property
+    def committed(self) -> list[dict[str, Any]]:
+        """What a read_committed consumer gets."""
+        stable = self.last_stable_offset
+        return [r for r in self.records if r["offset"] < stable and r["offset"] not in self.aborted]
+
+    @property
+    def last_stable_offset(self) -> int:
+        return min((offsets[0] for offsets in self.open.values()), default=self.log.end_offset)
+
+    def first_at(self, timestamp: int) -> list[int | None]:
+        """The answer to a lookup by time, in the shape that KafkaOps gives it; markers count."""
+        stamps = [(r["offset"], r["timestamp"]) for r in self.records]
+        stamps += [(o, m.timestamp) for o, m in self.markers.items() if o >= self.log.start_offset]
+        return [timestamp, *next((one for one in sorted(stamps) if one[1] >= timestamp), (None, None))]
+
+    def fill(self, batches: int, codec: Codec, producer: Producer | None = None) -> None:
+        for _ in range(batches):
+            self.append(self.random_records(self.rng.randint(1, 20)), codec, producer)
+
+    def append(self, records: list[NewRecord], codec: Codec, producer: Producer | None = None) -> None:
+        """One batch, as a client sends it."""
+        fields = producer.fields(len(records)) if producer else {}
+        if producer:
+            self.producers[producer.id] = producer
+        info = self.log.append_as_leader(build_batch(records, codec=codec, **fields), self.epoch)
+        assert (info.last_offset - info.first_offset + 1, info.is_duplicate) == (len(records), False)
+        for offset, record in enumerate(records, info.first_offset):
+            self._note(offset, info.log_append_time if self.stamped else record.timestamp, record)
+        if producer and producer.transactional:
+            self.open.setdefault(producer.id, []).extend(range(info.first_offset, info.last_offset + 1))
+
+    def end_transaction(self, producer: Producer, *, abort: bool) -> None:
+        """What the coordinator writes; from then on the producer goes on with the same epoch."""
+        timestamp = self.tick()
+        marker = build_marker(Marker(abort, COORDINATOR_EPOCH), producer.id, producer.epoch, timestamp)
+        info = self.log.append_as_leader(marker, self.epoch, Origin.COORDINATOR)
+        offsets = self.open.pop(producer.id)
+        self.markers[info.first_offset] = Ended(producer.id, offsets[0], abort, timestamp)
+        if abort:
+            self.aborted.update(offsets)
+
+    def replicate(self, leader: Partition) -> None:
+        """Fetch all that another log has, a piece at a time, as a follower does."""
+        offset = self.log.end_offset
+        while offset < leader.log.end_offset:
+            found = read(leader.log, offset, 2000, isolation=Isolation.LOG_END).slice
+            assert found is not None
+            info = self.log.append_as_follower(bytearray(found.read()))
+            assert info is not None
+            offset = info.last_offset + 1
+        self.records = [r for r in leader.records if r["offset"] >= leader.log.start_offset]
+        self.open = {producer: list(offsets) for producer, offsets in leader.open.items()}
+        self.aborted, self.markers = set(leader.aborted), dict(leader.markers)
+        self.producers = leader.producers
+
+    def jump(self, base_offset: int) -> None:
+        """A batch far behind the last one, as a follower may get it from a compacted leader."""
+        records = self.random_records(3)
+        data = build_batch(records, base_offset=base_offset, leader_epoch=self.epoch)
+        self.log.append_as_follower(data)
+        for offset, record in enumerate(records, base_offset):
+            self._note(offset, record.timestamp, record)
+
+    def cut(self, offset: int) -> None:
+        """Truncate as a follower of a new leader; batches are dropped whole. One producer has written all of it."""
+        self.log.truncate_to(offset)
+        for producer in self.producers.values():
+            producer.sequence = self.log.end_offset
+        self.records = [r for r in self.records if r["offset"] < self.log.end_offset]
+
+    def delete_below(self, offset: int) -> None:
+        self.log.raise_high_watermark(self.log.end_offset)
+        self.log.raise_start_offset(offset)
+        self.records = [r for r in self.records if r["offset"] >= offset]
+
+    def random_records(self, count: int) -> list[NewRecord]:
+        rng = self.rng
+        return [
+            NewRecord(
+                self.tick(),
+                None if rng.random() < 0.2 else b"key-%d" % rng.randint(0, 99),
+                None if rng.random() < 0.1 else b" ".join(rng.choices(WORDS, k=rng.randint(0, 12))),
+                self._headers(),
+            )
+            for _ in range(count)
+        ]
+
+    def keyed_records(self, count: int) -> list[NewRecord]:
+        """Few keys, so that compaction has work."""
+        return [r._replace(key=b"key-%d" % self.rng.randint(0, 9)) for r in self.random_records(count)]
+
+    def tick(self) -> int:
+        """Mostly forwards, sometimes back, as producers' clocks do."""
+        self.clock_ms += 1000
+        return self.clock_ms - (self.rng.randint(0, 8000) if self.rng.random() < 0.2 else 0)
+
+    def _headers(self) -> Headers:
+        values = (b"", b"x", None, "ž".encode(), b"\x00\xff")
+        count = self.rng.choice((0, 0, 1, 3))
+        return [("héader".encode() if n else b"", self.rng.choice(values)) for n in range(count)]
+
+    def _note(self, offset: int, timestamp: int, record: NewRecord) -> None:
+        kind = "LogAppendTime" if self.stamped else "CreateTime"
+        headers = list(record.headers)
+        self.records.append(as_dict(offset, timestamp, kind, record.key, record.value, self.epoch, headers))
+
+
+class Writer:
+    """Plays the whole scenario on a new data directory."""
+
+    def __init__(self, data_dir: Path, rng: random.Random) -> None:
+        self.rng = rng
+        self.runtime = SystemRuntime()
+        self.topic_configs = {
+            "append-time": LogConfig(message_timestamp_type="LogAppendTime", **SMALL),
+            "recompressed": LogConfig(compression_type="zstd", **SMALL),
+            "large": LogConfig(**{**SMALL, "internal_segment_bytes": 500_000}),
+            "trimmed": LogConfig(file_delete_delay_ms=0, **SMALL),
+        }
+        self.manager = LogManager(
+            RealFileSystem(),
+            self.runtime,
+            BrokerConfig(log_dirs=(str(data_dir),)),
+            defaults=LogConfig(**SMALL),
+            topic_configs=self.topic_configs,
+        )
+        self.manager.open()
+        self.partitions: dict[str, Partition] = {}
+        self._next_producer_id = FIRST_PRODUCER_ID
+
+    def play(self) -> dict[str, Partition]:
+        """Two leader epochs, with checkpoints between them."""
+        for epoch in (0, 1):
+            self._codecs(epoch)
+            self._transactions("txn", epoch)
+            self._partition("append-time", epoch, stamped=True).fill(6, Codec.GZIP)
+            recompressed = self._partition("recompressed", epoch)
+            recompressed.fill(3, Codec.GZIP)
+            recompressed.fill(3, Codec.NONE)
+            self._trimmed(epoch)
+            self._truncated(epoch)
+            self._large(epoch)
+            self.runtime.drain()
+            self.manager.checkpoint()
+        far = self._partition("far", 1)
+        far.fill(2, Codec.NONE)
+        far.jump(FAR_OFFSET)
+        far.fill(2, Codec.LZ4)
+        self._partition("empty", 0)
+        self._leave_open()
+        self._partition("replicated", 0).replicate(self.partitions["txn"])
+        for partition in self.partitions.values():
+            partition.log.raise_high_watermark(partition.log.end_offset)
+        self.runtime.drain()
+        return self.partitions
+
+    def stop(self) -> None:
+        """A clean stop."""
+        self.manager.close()
+        self.runtime.close()
+
+    def die(self) -> None:
+        """As by kill -9: what was written is in the files, and nothing else is done."""
+        self.manager.abandon()
+        self.runtime.close()
+
+    def _partition(self, topic: str, epoch: int, *, stamped: bool = False) -> Partition:
+        found = self.partitions.get(topic)
+        if found is None:
+            log = self.manager.get_or_create(TopicPartition(topic, 0))
+            rng = random.Random(self.rng.random())
+            begin_ms = self.runtime.now_ms() - RECORDS_BEGIN_MS
+            found = self.partitions[topic] = Partition(log, rng, begin_ms, stamped=stamped)
+        found.epoch = epoch
+        return found
+
+    def _producer(self, *, transactional: bool = False) -> Producer:
+        self._next_producer_id += 1
+        return Producer(self._next_producer_id, epoch=self.rng.randint(0, 5), transactional=transactional)
+
+    def _codecs(self, epoch: int) -> None:
+        for codec in Codec:
+            producer = None if codec in (Codec.GZIP, Codec.LZ4) else self._producer()
+            self._partition(f"codec-{codec.name.lower()}", epoch).fill(8, codec, producer)
+
+    def _transactions(self, topic: str, epoch: int) -> None:
+        """Two interleaved producers, commits and aborts, data outside of transactions between them."""
+        partition = self._partition(topic, epoch)
+        one, two = self._producer(transactional=True), self._producer(transactional=True)
+        for first_aborts, second_aborts in ((False, True), (True, False), (False, False), (True, True)):
+            partition.append(partition.keyed_records(4), Codec.NONE, one)
+            partition.append(partition.keyed_records(3), Codec.LZ4, two)
+            partition.append(partition.keyed_records(2), Codec.NONE)
+            partition.append(partition.keyed_records(30), Codec.NONE, one)
+            partition.end_transaction(one, abort=first_aborts)
+            partition.append(partition.keyed_records(2), Codec.LZ4, two)
+            partition.end_transaction(two, abort=second_aborts)
+
+    def _leave_open(self) -> None:
+        partition = self.partitions["txn"]
+        partition.append(partition.keyed_records(5), Codec.NONE, self._producer(transactional=True))
+        partition.append(partition.keyed_records(3), Codec.SNAPPY)
+
+    def _trimmed(self, epoch: int) -> None:
+        partition = self._partition("trimmed", epoch)
+        partition.fill(8, Codec.NONE)
+        partition.delete_below(partition.log.end_offset * 2 // 3 + 1)
+        # Kafka's lookups by time look no further than the first segment: none may lie below the start as a whole.
+        self.manager.apply_retention()
+
+    def _truncated(self, epoch: int) -> None:
+        partition = self._partition("truncated", epoch)
+        partition.fill(6, Codec.SNAPPY, self._producer())
+        if epoch == 0:
+            partition.cut(partition.log.end_offset // 2)
+
+    def _large(self, epoch: int) -> None:
+        """Batches of more than one block in every codec."""
+        partition = self._partition("large", epoch)
+        for codec in Codec:
+            values = [b" ".join(self.rng.choices(WORDS, k=300)) * 20 for _ in range(3)]
+            records = [NewRecord(partition.tick(), b"%d" % i, value) for i, value in enumerate(values)]
+            partition.append(records, codec)

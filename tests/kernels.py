@@ -1,0 +1,69 @@
+"""Loads the record kernel in a chosen build: compiled, interpreted from source, or built elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import sysconfig
+import warnings
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+
+import ottla.records
+
+FILES = ("index_kernel", "record_kernel", "kernel")  # each imports only those before it
+SOURCE = Path(ottla.records.__file__).parent
+
+
+def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:
+    return next((path for end in EXTENSION_SUFFIXES if (path := directory / f"{name}{end}").exists()), None)
+
+
+def has_compiler() -> bool:
+    command = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return shutil.which(command) is not None
+
+
+def install(paths: list[Path]) -> ModuleType:
+    """Make these files the kernel of this process; nothing may have imported another one before."""
+    for name, path in zip(FILES, paths, strict=True):
+        full_name = f"ottla.records.{name}"
+        spec = importlib.util.spec_from_file_location(full_name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[full_name] = module
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # an interpreted kernel says that it is slow
+            spec.loader.exec_module(module)
+        setattr(ottla.records, name, module)
+    return module
+
+
+def install_interpreted() -> ModuleType:
+    return install([SOURCE / f"{name}.py" for name in FILES])
+
+
+def install_compiled(directory: Path = SOURCE) -> ModuleType:
+    paths = [compiled_file(name, directory) for name in FILES]
+    missing = [name for name, path in zip(FILES, paths, strict=True) if path is None]
+    if missing:
+        raise FileNotFoundError(f"not compiled: {', '.join(missing)} in {directory}")
+    return install([path for path in paths if path])
+
+
+@cache
+def both() -> tuple[ModuleType, ModuleType]:
+    """(compiled, interpreted), side by side; the one that this process uses stays in place."""
+    current = {name: sys.modules[f"ottla.records.{name}"] for name in FILES}
+    try:
+        if current["kernel"].COMPILED:
+            return current["kernel"], install_interpreted()
+        return install_compiled(), current["kernel"]
+    finally:
+        for name, module in current.items():
+            sys.modules[f"ottla.records.{name}"] = module
+            setattr(ottla.records, name, module)
