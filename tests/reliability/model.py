@@ -135,7 +135,9 @@ def check_log(log: Log, batches: list[Written], before: Sequence[Written] = ()) 
             assert found.slice.read() == written.data, f"a read at offset {offset} gave another batch"
     _check_times(log, batches)
     _check_epochs(log, batches)
-    _check_producers(log, replay([*before, *batches]), replay(w for w in batches if w.first >= log.start_offset))
+    _check_producers(
+        log, replay([*before, *batches]), replay(w for w in batches if w.first >= log.start_offset)
+    )
 
 
 def _check_times(log: Log, batches: list[Written]) -> None:

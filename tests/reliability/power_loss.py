@@ -8,8 +8,10 @@ cut again while the first cut is being recovered from.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from random import Random
 
 from ottla.storage.layout import TopicPartition
@@ -23,8 +25,9 @@ from tests.reliability.story import TOPICS, Promise, Story
 
 Held = dict[TopicPartition, list[Written]]
 
-SAMPLES = 8  # random states at each point, besides the corners
-_SECOND_CUTS = 0.1  # the share of states whose recovery is cut as well
+SAMPLES = 8  # random states at each point, besides the corners;
+STATES_PER_POINT = 8  # of all of them, this many are opened
+_SECOND_CUTS = 0.2  # the share of states whose recovery is cut as well
 
 
 def cases(seed: int, share: float = 1.0, *, actions: int = 60) -> Iterator[Case]:
@@ -33,20 +36,27 @@ def cases(seed: int, share: float = 1.0, *, actions: int = 60) -> Iterator[Case]
     rng = Random(f"points {seed}")
     points = [point for point in range(len(story.history.operations) + 1) if rng.random() < share]
     first_operations = [first for first, _ in story.chapters]
-    for state in crash_states(story.history, seed=seed, samples=SAMPLES, points=points):
-        chapter = bisect_right(first_operations, state.point - 1) - 1
+    states = crash_states(story.history, seed=seed, samples=SAMPLES, points=points)
+    for point, group in groupby(states, key=attrgetter("point")):
+        chapter = bisect_right(first_operations, point - 1) - 1
         kind = story.chapters[chapter][1] if chapter >= 0 else "open"
-        yield Case(kind, state.name, partial(_check, story, state, seed))
+        for state in _some(rng, group, STATES_PER_POINT):
+            yield Case(kind, state.name, partial(_check, story, state, seed))
+
+
+def _some(rng: Random, states: Iterable[CrashState], count: int) -> list[CrashState]:
+    found = list(states)
+    return found if len(found) <= count else rng.sample(found, count)
 
 
 def _check(story: Story, state: CrashState, seed: int) -> None:
     rng = Random(f"{seed} {state.name}")
     disk = state.disk(story.runtime.now_ms)
-    recovery = disk.record() if rng.random() < _SECOND_CUTS else None
+    recovery = disk.record()
     manager, held = _open(story, disk, state)
-    if recovery is not None:
-        points = rng.sample(range(len(recovery.operations) + 1), k=min(3, len(recovery.operations)))
-        for second in crash_states(recovery, seed=seed, samples=1, points=points):
+    if rng.random() < _SECOND_CUTS:
+        point = rng.randrange(len(recovery.operations) + 1)
+        for second in _some(rng, crash_states(recovery, seed=seed, points=[point]), 2):
             try:
                 _open(story, second.disk(story.runtime.now_ms), state)
             except Exception as error:
@@ -85,17 +95,18 @@ def _hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
     assert promise.may_be_there, f"{promise.partition} was deleted and is back"
     assert promise.lowest_start <= log.start_offset <= promise.highest_start, f"{promise}: {log.start_offset}"
     assert log.high_watermark <= log.end_offset
-    batches = read_all(log)
-    version = next((v for v in promise.versions if _is_stretch(log, batches, story.versions[v])), None)
-    assert version is not None, f"{promise}: [{log.start_offset}, {log.end_offset}) {batches}"
-    before = [written for written in story.versions[version] if written.last < log.start_offset]
+    version = next((v for v in promise.versions if _is_stretch(log, story.versions[v])), None)
+    assert version is not None, f"{promise}: [{log.start_offset}, {log.end_offset}) {read_all(log)}"
     if log.end_offset < promise.flushed:
         raise AssertionError(f"{promise}: records from {log.end_offset} on are lost")
-    check_log(log, batches, before)
-    return batches
+    batches = [written for written in story.versions[version] if written.last < log.end_offset]
+    first = sum(1 for written in batches if written.last < log.start_offset)
+    check_log(log, batches[first:], batches[:first])
+    return batches[first:]
 
 
-def _is_stretch(log: Log, batches: list[Written], version: list[Written]) -> bool:
-    """Whether the batches are those of the version from the log's start on, up to somewhere."""
+def _is_stretch(log: Log, version: list[Written]) -> bool:
+    """Whether the log holds the batches of the version from its start on, up to somewhere."""
     from_start = [written for written in version if written.last >= log.start_offset]
+    batches = read_all(log)
     return batches == from_start[: len(batches)]

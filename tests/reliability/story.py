@@ -16,7 +16,7 @@ from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
-from tests.reliability.model import Written
+from tests.reliability.model import Written, read_all
 from tests.reliability.scenarios import SMALL, SimulatedRuntime, Writer, open_manager
 
 LAZY = replace(SMALL, retention_bytes=3000)  # flushed when somebody asks
@@ -89,7 +89,6 @@ class Story:
         self._promise(tracked, may_be_gone=False)
 
     def _act(self) -> None:
-        name, action, weight = "", None, 0
         choices = (
             ("append", self._append, 12), ("flush", self._flush, 3), ("background sync", self._sync, 5),
             ("roll", self._roll, 2), ("checkpoint", self._checkpoint, 3), ("truncate", self._truncate, 2),
@@ -163,11 +162,11 @@ class Story:
         log, old = self._log(tracked), tracked.writer.batches
         offset = self._rng.randint(log.start_offset, log.end_offset)
         kept = [written for written in old if written.last < offset]
-        new = self._new_version(tracked, kept, min(tracked.promise.flushed, offset))
+        end = old[len(kept)].first if len(kept) < len(old) else offset  # a batch is cut whole or not at all
+        new = self._new_version(tracked, kept, min(tracked.promise.flushed, end))
+        self._promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
         self._manager.truncate(tracked.promise.partition, offset)
-        start = log.start_offset
-        lowest = min(tracked.promise.lowest_start, start)
-        self._promise(tracked, versions=new, lowest_start=lowest, highest_start=start)
+        self._promise(tracked, versions=new, highest_start=log.start_offset)
 
     def _start_anew(self, tracked: Tracked) -> None:
         log = self._log(tracked)
@@ -217,4 +216,7 @@ class Story:
         self.runtime.forget_pending()
         self._manager = open_manager(self._disk, self.runtime, TOPICS)
         for tracked in self._tracked.values():
-            self._promise(tracked, flushed=self._log(tracked).end_offset)
+            log = self._log(tracked)
+            assert tracked.promise.lowest_start <= log.start_offset <= tracked.promise.highest_start
+            assert read_all(log) == [w for w in tracked.writer.batches if w.last >= log.start_offset]
+            self._promise(tracked, flushed=log.end_offset, highest_start=log.start_offset)
