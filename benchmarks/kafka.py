@@ -6,6 +6,7 @@ are those of Kafka's start script.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ def _prepare(source: Path, work_dir: Path, configs: dict[str, str]) -> KafkaBrok
         client.call("create", topic=TOPIC, partitions=1, configs=configs)
         broker.stop()
     adopt_partition(broker.data_dir, PARTITION, source)
+    os.sync()  # so that nothing is written back while it is measured
     return broker
 
 

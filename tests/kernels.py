@@ -14,8 +14,9 @@ from types import ModuleType
 
 import ottla.records
 
-FILES = ("index_kernel", "record_kernel", "kernel")  # each imports only those before it
 SOURCE = Path(ottla.records.__file__).parent
+# kernel.py comes last: it imports from the others.
+FILES = sorted((path.stem for path in SOURCE.glob("*kernel.py")), key=lambda name: (name == "kernel", name))
 
 
 def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:

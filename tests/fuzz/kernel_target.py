@@ -5,12 +5,20 @@ from __future__ import annotations
 import ctypes
 from random import Random
 
-from ottla.records import kernel
+from ottla.records import compact_kernel, kernel
+from tests.fuzz import compact_calls
 from tests.fuzz.kernel_calls import outcomes
 from tests.fuzz.kernel_inputs import a_log, damage
 
 # What the kernel may say to a caller who asked for a wrong range, or for headers where there are none.
-DOCUMENTED = ("does not lie within", "do not fit into", "no index has", "are too short", "not the headers")
+DOCUMENTED = (
+    "does not lie within",
+    "do not fit into",
+    "no index has",
+    "do not lie within",
+    "are too short",
+    "not the headers",
+)
 
 
 def exact_buffer(data: bytes | bytearray) -> ctypes.Array[ctypes.c_ubyte]:
@@ -36,3 +44,6 @@ def check(seed: int, number: int) -> None:
             assert result[0][0] in kernel.STATUS_MEANING, item
         elif name in ("scan", "decode"):
             assert result[0][2] in kernel.STATUS_MEANING, item
+    for item in compact_calls.outcomes(compact_kernel, exact_buffer(data), random):
+        if isinstance(item, tuple) and isinstance(item[1], str):
+            assert any(words in item[1] for words in DOCUMENTED), item

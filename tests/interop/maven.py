@@ -15,52 +15,62 @@ JAVA_SOURCES = Path(__file__).with_name("java")
 # Kafka's own choices of a log binding; slf4j-simple stands in for them (see the pom).
 OTHER_BINDINGS = "slf4j-reload4j,slf4j-log4j12"
 
+# Kafka 4 needs 17 or later. Debian and Ubuntu have one of these, or several.
+JDKS = ("openjdk-17-jdk-headless", "openjdk-21-jdk-headless", "openjdk-25-jdk-headless")
+APT_LOCK_TIMEOUT_S = 300
+
 
 @cache
 def require_java() -> None:
     """Install Java and Maven by apt-get where they are missing."""
     if shutil.which("mvn") and shutil.which("javac"):
         return
+    _apt_get("update")
+    _apt_get("install", "--no-install-recommends", _newest_known(JDKS), "maven")
+
+
+def _apt_get(*arguments: str) -> None:
+    """Run apt-get as root; it never asks, and waits for another apt-get that is under way."""
     sudo = [] if os.geteuid() == 0 else ["sudo"]
-    for command in (["update", "-qq"], ["install", "-y", "-qq", "openjdk-17-jdk-headless", "maven"]):
-        subprocess.run(
-            [*sudo, "apt-get", *command],
-            check=True,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            stdout=subprocess.DEVNULL,
-        )
+    options = ["-qq", "-y", "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT_S}"]
+    subprocess.run(
+        [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *options, *arguments],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _newest_known(packages: tuple[str, ...]) -> str:
+    """The first of these packages that this system's sources have."""
+    for package in packages:
+        known = subprocess.run(["apt-cache", "show", package], check=False, capture_output=True)
+        if known.returncode == 0:
+            return package
+    raise RuntimeError(f"apt-get has none of {', '.join(packages)}; install a JDK of 17 or later, and Maven")
 
 
 @cache
 def class_path(version: str) -> str:
-    """The class path of one Kafka version with KafkaOps compiled against it."""
+    """The class path of one Kafka version with our own classes compiled against it."""
     require_java()
     home = BUILD / f"kafka-{version}"
     if not (home / "jars").exists():
         _copy_jars(version, home)
     classes = home / "classes"
-    for source in _sources(version):
-        compiled = classes / f"{source.stem}.class"
-        if compiled.exists() and compiled.stat().st_mtime > source.stat().st_mtime:
-            continue
-        subprocess.run(
-            [
-                "javac",
-                "-XDsuppressNotes",
-                "-Xlint:-removal",
-                "-cp",
-                f"{home}/jars/*",
-                "-d",
-                str(classes),
-                str(source),
-            ],
-            check=True,
-        )
+    sources = _sources(version)
+    if any(_is_stale(classes / f"{source.stem}.class", source) for source in sources):
+        options = ["-XDsuppressNotes", "-Xlint:-removal", "-cp", f"{home}/jars/*", "-d", str(classes)]
+        subprocess.run(["javac", *options, *map(str, sources)], check=True)
     return f"{classes}:{home}/jars/*"
 
 
+def _is_stale(compiled: Path, source: Path) -> bool:
+    return not compiled.exists() or compiled.stat().st_mtime <= source.stat().st_mtime
+
+
 def _sources(version: str) -> list[Path]:
-    names = ["KafkaOps"] if version.startswith("2.") else ["KafkaOps", "HexDecoder"]
+    names = ["KafkaOps", "Load"] if version.startswith("2.") else ["KafkaOps", "Load", "HexDecoder"]
     return [JAVA_SOURCES / f"{name}.java" for name in names]
 
 

@@ -98,7 +98,7 @@ def no_forced_switches() -> Iterator[None]:
 
 
 def other_thread_runs_during(call: Callable[[], object]) -> bool:
-    """Whether a second thread gets the GIL while `call` runs; tried often, as the system picks who is next."""
+    """Whether a second thread gets the GIL while `call` runs. Tried often: the system picks who is next."""
     gate, done = threading.Lock(), []
     gate.acquire()
 

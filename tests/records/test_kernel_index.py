@@ -147,10 +147,11 @@ def naive_producer_rows(batches: list[tuple[int, int, int]]) -> list[int]:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([-1, 3, 4]),
+            st.sampled_from([-1, 3, 3, 3, 4]),
             st.integers(0, 1),
             st.sampled_from([PLAIN] * 6 + [TRANSACTIONAL, CONTROL]),
         ),
+        min_size=15,
         max_size=60,
     )
 )
@@ -160,6 +161,13 @@ def test_rows_that_matter_to_producers_are_kept(batches: list[tuple[int, int, in
     keep = array("q", [-9]) * len(batches)
     found = kernel.producer_rows(rows, len(batches), keep)
     assert keep[:found].tolist() == naive_producer_rows(batches)
+
+
+def test_the_last_five_batches_of_each_run_are_kept() -> None:
+    plain = {kernel.PRODUCER_ID: 3, kernel.PRODUCER_EPOCH: 0}
+    marker = plain | {kernel.ATTRIBUTES: CONTROL}
+    rows, keep = rows_of(*[plain] * 7, marker, *[plain] * 6), array("q", [-9]) * 14
+    assert keep[: kernel.producer_rows(rows, 14, keep)].tolist() == [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13]
 
 
 def test_rows_are_in_order_while_offsets_grow() -> None:

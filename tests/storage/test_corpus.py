@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.consuming import consume, describe, open_logs
-from tests.corpus import NAMES, expected, unpack
-from tests.dumping import printed, scanned
 
 from ottla.records import batch, kernel
 from ottla.records.record import read_batches, read_records
@@ -16,6 +13,9 @@ from ottla.storage import log_reader
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import START_MS, SimulatedRuntime
+from tests.consuming import consume, describe, open_logs
+from tests.corpus import NAMES, expected, unpack
+from tests.dumping import printed, scanned
 
 YEAR_MS = 365 * 86_400_000
 INDEX_BYTES = 16_384  # as the brokers that wrote the corpus had it

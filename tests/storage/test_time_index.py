@@ -101,8 +101,9 @@ def test_a_reopened_index_has_the_same_entries_and_takes_more(any_world: World) 
         struct.pack(">qi", 10, -1),
         struct.pack(">qiqi", 20, 1, 10, 2),
         struct.pack(">qiqi", 20, 1, 0, 0),
+        bytes(24),
     ],
-    ids=["length", "offset", "timestamp", "zero tail"],
+    ids=["length", "offset", "timestamp", "zero tail", "zeros"],
 )
 def test_the_sanity_check_notices(world: World, content: bytes) -> None:
     world.write(NAME, content)

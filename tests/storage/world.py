@@ -57,12 +57,18 @@ class World:
         self.dir = LogDir(fs, root)
 
     def load(
-        self, *, clean: bool = False, recovery_point: int = 0, start_offset: int = 0, **config: Any
+        self,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+        may_have_gaps: bool = False,
+        **config: Any,
     ) -> Log:
         """Open the log: small files unless `config` says otherwise."""
         return load_log(
             self.dir, self.path, TopicPartition("t", 0), LogConfig(**{**SMALL, **config}), self.runtime,
-            clean=clean, recovery_point=recovery_point, start_offset=start_offset,
+            clean=clean, recovery_point=recovery_point, start_offset=start_offset, may_have_gaps=may_have_gaps,
         )  # fmt: skip
 
     def names(self, suffix: str = "") -> list[str]:

@@ -13,6 +13,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
+_META_KEYS = (b"version", b"cluster.id", b"node.id", b"broker.id", b"directory.id")
 _NUMBER = re.compile(rb"-?(0|[1-9]\d*)")
 
 
@@ -70,10 +71,15 @@ def parse_epochs(data: bytes) -> tuple[list[tuple[int, int]], list[int]]:
 
 def parse_offsets(data: bytes) -> list[tuple[str, int, int, int]]:
     """(topic, partition, offset, position) of each entry of an offset checkpoint."""
-    return [
-        (line.fields[0].decode(errors="backslashreplace"), number(line, 1), number(line, 2), line.position)
-        for line in parse_checkpoint(data, 3)
-    ]
+    found = []
+    seen = set()
+    for line in parse_checkpoint(data, 3):
+        topic, partition = line.fields[0].decode(errors="backslashreplace"), number(line, 1)
+        if (topic, partition) in seen:
+            raise BadSideFileError(f"{topic}-{partition} stands there twice", line.position)
+        seen.add((topic, partition))
+        found.append((topic, partition, number(line, 2), line.position))
+    return found
 
 
 def parse_topic_id(data: bytes) -> uuid.UUID:
@@ -113,20 +119,20 @@ def check_meta_properties(data: bytes) -> None:
                 )
             found[name.strip()] = value.strip(), position
         position += len(line) + 1
+    for name, (_, at) in found.items():
+        if name not in _META_KEYS:
+            raise BadSideFileError(f"{name.decode(errors='backslashreplace')!r} is not a known key", at)
     version, at = found.get(b"version", (b"", 0))
     if version not in (b"0", b"1"):
         raise BadSideFileError(f"version {version.decode(errors='backslashreplace')!r} is not known", at)
     node, at = found.get(b"node.id") or found.get(b"broker.id") or (b"", 0)
     if not _NUMBER.fullmatch(node):
         raise BadSideFileError("node.id is missing or not a number", at)
-    for name in (b"directory.id", *((b"cluster.id",) if version == b"1" else ())):
-        if name not in found and name == b"directory.id":
-            continue
-        value, at = found.get(name, (b"", 0))
-        if not value or not value.isascii() or not value.decode().isprintable():
-            raise BadSideFileError(f"{name.decode()} is missing or malformed", at)
-        if name == b"directory.id":
-            _uuid(value, at)
+    if b"directory.id" in found:
+        _uuid(*found[b"directory.id"])
+    cluster, at = found.get(b"cluster.id", (b"", 0))
+    if version == b"1" and not re.fullmatch(rb"[!-~]+", cluster):
+        raise BadSideFileError("cluster.id is missing or malformed", at)
 
 
 def check_clean_shutdown(data: bytes) -> None:
@@ -134,8 +140,10 @@ def check_clean_shutdown(data: bytes) -> None:
     if not data:
         return
     try:
-        version = json.loads(data)["version"]
-    except (ValueError, KeyError, TypeError):
-        raise BadSideFileError("the marker of a clean stop is not the JSON it should be", 0) from None
-    if version != 0:
-        raise BadSideFileError(f"version {version!r} is not known", 0)
+        fields = json.loads(data)
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict) or set(fields) != {"version", "brokerEpoch"}:
+        raise BadSideFileError("the marker of a clean stop is not the JSON it should be", 0)
+    if fields["version"] != 0:
+        raise BadSideFileError(f"version {fields['version']!r} is not known", 0)

@@ -53,8 +53,7 @@ def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: Non
     elif isinstance(target, DataDir):
         yield from verify_data_dir.verify_data_dir(fs, target, on_progress)
     else:
-        around = verify_data_dir.surroundings(fs, target)
-        yield from verify_log(fs, target, around, on_progress).findings.all()
+        yield from verify_data_dir.verify_partition(fs, target, on_progress)
 
 
 def verify_log(

@@ -30,6 +30,29 @@ def surroundings(fs: FileSystem, partition: Partition) -> Surroundings:
     return _surroundings(checkpoints, partition.topic_partition, is_clean=is_clean)
 
 
+def verify_partition(fs: FileSystem, partition: Partition, on_progress: Progress) -> list[Finding]:
+    """A single partition, with what lies around it."""
+    report = verify_log(fs, partition, surroundings(fs, partition), on_progress)
+    known = partition.topic_partition
+    if report.topic_id is not None and known is not None:
+        parent = partition.path.rpartition("/")[0] or "."
+        reports = {known: report}
+        for name in source.if_there(lambda: fs.list_dir(parent)) or []:
+            sibling = layout.parse_partition_dir(name)
+            if sibling is not None and sibling != known and sibling.topic == known.topic:
+                reports[sibling] = LogReport(topic_id=_topic_id(fs, f"{parent}/{name}"))
+        _check_topic_ids(report.findings, parent, reports)
+    return report.findings.all()
+
+
+def _topic_id(fs: FileSystem, path: str) -> str | None:
+    data = read_if_there(fs, f"{path}/{layout.PARTITION_METADATA}")
+    try:
+        return str(side_files.parse_topic_id(data)) if data is not None else None
+    except BadSideFileError:
+        return None
+
+
 def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) -> Iterator[Finding]:
     findings = Findings()
     is_clean = _check_own_files(fs, data_dir, findings)
@@ -64,7 +87,7 @@ def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) ->
                 )
     if is_clean:
         _check_complete(findings, f"{data_dir.path}/{layout.RECOVERY_POINTS}", checkpoints, reports)
-    _check_topic_ids(findings, data_dir, reports)
+    _check_topic_ids(findings, data_dir.path, reports)
     yield from findings.all()
 
 
@@ -160,17 +183,21 @@ def _check_complete(
             findings.note("checkpoint-entry", path, meaning)
 
 
-def _check_topic_ids(findings: Findings, data_dir: DataDir, reports: dict[TopicPartition, LogReport]) -> None:
-    """All partitions of a topic have its id."""
+def _check_topic_ids(findings: Findings, directory: str, reports: dict[TopicPartition, LogReport]) -> None:
+    """All partitions of a topic have its id. Which one is wrong cannot be told: both are named."""
     seen: dict[str, tuple[str, TopicPartition]] = {}
     for partition, report in reports.items():
         if report.topic_id is None:
             continue
         topic_id, first = seen.setdefault(partition.topic, (report.topic_id, partition))
         if topic_id != report.topic_id:
-            path = f"{data_dir.path}/{partition}/{layout.PARTITION_METADATA}"
-            meaning = f"the topic id is {report.topic_id}, but that of {first} is {topic_id}"
-            findings.defect("partition-metadata", path, meaning, position=0)
+            for one, own_id, other, other_id in (
+                (partition, report.topic_id, first, topic_id),
+                (first, topic_id, partition, report.topic_id),
+            ):
+                path = f"{directory}/{one}/{layout.PARTITION_METADATA}"
+                meaning = f"the topic id is {own_id}, but that of {other} is {other_id}"
+                findings.defect("partition-metadata", path, meaning, position=0)
 
 
 def verify_side_file(fs: FileSystem, target: SideFile) -> list[Finding]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ottla.logtools.findings import Findings
 from ottla.records import check_kernel, kernel
 
+_NO_EPOCH = -1
 _CARRIED = (check_kernel.EPOCH, check_kernel.EPOCH_ENTRY, check_kernel.EPOCH_WRONG)
 
 
@@ -56,15 +57,16 @@ class EpochChecks:
             meaning = f"the batch says leader epoch {epoch}, but an earlier one says {expected}"
             self.findings.defect("leader-epoch", file, meaning, position=position, offset=offset)
             return
-        self._end_run(ends_with_entry=begins_entry)
+        self._end_run(next_epoch=expected if begins_entry else None)
         if kind == check_kernel.EPOCH_DIFFERS:
             self._run = _Run(file, position, offset, epoch, expected, begins_entry)
 
     def finish(self, end_offset: int) -> None:
-        self._end_run(ends_with_entry=True)
-        for (epoch, start), line, (later_epoch, later_start) in zip(
-            self.entries, self.lines, [*self.entries[1:], (2**31, 2**63)], strict=True
-        ):
+        self._end_run(next_epoch=_NO_EPOCH)
+        later = [*self.entries[1:], (2**31, 2**63)]
+        for number, (epoch, start) in enumerate(self.entries):
+            line = self.lines[number]
+            later_epoch, later_start = later[number]
             if start > end_offset:
                 meaning = f"epoch {epoch} begins at offset {start}, past the log's end {end_offset}"
                 self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=start)
@@ -74,7 +76,8 @@ class EpochChecks:
                 )
                 self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=start)
 
-    def _end_run(self, *, ends_with_entry: bool) -> None:
+    def _end_run(self, *, next_epoch: int | None) -> None:
+        """`next_epoch` is the checkpoint's next one if the run ends where that begins."""
         run, self._run = self._run, None
         if run is None:
             return
@@ -83,14 +86,13 @@ class EpochChecks:
             return
         meaning = f"the batch says leader epoch {run.epoch}, the epoch checkpoint says {run.by_checkpoint}"
         self.findings.defect("leader-epoch", run.file, meaning, position=run.position, offset=run.offset)
-        if run.from_entry_start and ends_with_entry:
-            meaning = (
-                f"no batch from offset {run.offset} on has epoch {run.by_checkpoint}; they say {run.epoch}"
-            )
-            number = next((i for i, entry in enumerate(self.entries) if entry[0] == run.by_checkpoint), 0)
-            self.findings.defect(
-                "epoch-checkpoint", self.path, meaning, position=self.lines[number], offset=run.offset
-            )
+        number = next((i for i, entry in enumerate(self.entries) if entry[0] == run.by_checkpoint), 0)
+        begins_late = next_epoch == run.epoch and number + 1 < len(self.lines)
+        begins_early = run.from_entry_start and number > 0 and self.entries[number - 1][0] == run.epoch
+        if begins_late or begins_early or (run.from_entry_start and next_epoch is not None):
+            meaning = f"batches from offset {run.offset} on say epoch {run.epoch}, not {run.by_checkpoint}"
+            line = self.lines[number + begins_late]
+            self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=run.offset)
 
     def _before_first(self, run: _Run) -> None:
         meaning = f"no epoch is known for offset {run.offset}, whose batch says {run.epoch}"

@@ -51,6 +51,7 @@ _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _GROWTH = cython.declare(cython.Py_ssize_t, 10)
 
 _UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
 
@@ -67,7 +68,7 @@ _KEYED = cython.declare(cython.longlong, 2)
 _AHEAD = cython.declare(cython.Py_ssize_t, 64)
 
 _SLOT_WORDS = 3
-_FIRST_SLOTS = 1 << 16
+_FIRST_SLOTS = 1 << 12
 _GROWTH_FACTOR = 4
 
 
@@ -434,6 +435,15 @@ def _put_empty(
     return to + _HEADER
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_plain(row: cython.longlong[::1], column: cython.Py_ssize_t, action: cython.int) -> cython.bint:
+    """Whether the action can be done where the batch lies. To empty a batch, its records need not be opened."""
+    return row[column + _MAGIC] == 2 and (action == _EMPTY or not row[column + _ATTRIBUTES] & _CODEC)
+
+
 @cython.final
 @cython.cclass
 class OffsetMap:
@@ -474,7 +484,8 @@ class OffsetMap:
         hash0: cython.ulonglong
         hash1: cython.ulonglong
         hash0, hash1 = _siphash(view, 0, len(key), self._key0, self._key1)
-        return self._table[_find(self._table, self._slots, hash0, hash1) + 2] - 1
+        offset: cython.longlong = self._table[_find(self._table, self._slots, hash0, hash1) + 2]
+        return offset - 1
 
     @cython.cfunc
     def _grow(self) -> cython.bint:
@@ -744,7 +755,7 @@ class OffsetMap:
         actions,
         first_offset: cython.longlong,
     ):
-        _check(data, shift, rows, count, actions)
+        _check(data, shift, rows, start, count, actions)
         view: cython.const[cython.uchar][::1] = data
         row: cython.longlong[::1] = rows
         action: cython.const[cython.uchar][::1] = actions
@@ -784,7 +795,7 @@ class OffsetMap:
         start: cython.Py_ssize_t = row[column + _POSITION] - shift
         if action == _DROP or row[column + _LAST_OFFSET] < first_offset:
             return _DONE
-        if row[column + _MAGIC] != 2 or row[column + _ATTRIBUTES] & _CODEC:
+        if not _is_plain(row, column, action):
             return _PACKED
         if self._entries >= soft:
             return _FULL
@@ -812,14 +823,14 @@ class OffsetMap:
         out,
         to: cython.Py_ssize_t,
     ):
-        _check(data, shift, rows, count, actions)
+        _check(data, shift, rows, start, count, actions)
         view: cython.const[cython.uchar][::1] = data
         row: cython.longlong[::1] = rows
         action: cython.const[cython.uchar][::1] = actions
         written: cython.uchar[::1] = out
         room: cython.Py_ssize_t = len(out)
-        if to < 0:
-            raise ValueError("there is no position below 0")
+        if to < 0 or to > room:
+            raise ValueError(f"position {to} does not lie within the {room} bytes of the buffer")
         status: cython.int = _DONE
         at: cython.Py_ssize_t
         index: cython.Py_ssize_t
@@ -831,12 +842,10 @@ class OffsetMap:
             while start < count:
                 at = start * _ROW
                 if action[start] != _DROP:
-                    if (row[at + _MAGIC] != 2 or row[at + _ATTRIBUTES] & _CODEC) and (
-                        action[start] != _COPY and action[start] != _EMPTY
-                    ):
+                    if action[start] != _COPY and not _is_plain(row, at, action[start]):
                         status = _PACKED
                         break
-                    if room - to < row[at + _SIZE] + _GROWTH * row[at + _COUNT]:
+                    if room - to < row[at + _SIZE] + _GROWTH * max(row[at + _COUNT], 0):
                         status = _NO_ROOM
                         break
                     before = to
@@ -865,9 +874,9 @@ def _new_table(slots):
 
 
 @cython.cfunc
-def _check(data, shift, rows, count, actions):
+def _check(data, shift, rows, start, count, actions):
     """Every batch that the rows name lies within the data."""
-    if count < 0 or count > len(rows) // 16 or count > len(actions):
+    if start < 0 or count < 0 or count > len(rows) // 16 or count > len(actions):
         raise ValueError("rows or actions are too short")
     row: cython.longlong[::1] = rows
     low: cython.longlong = shift
@@ -879,7 +888,9 @@ def _check(data, shift, rows, count, actions):
         size = row[at + _SIZE]
         least = _HEADER if row[at + _MAGIC] == 2 else 26
         if row[at + _POSITION] < low or size < least or size > high - row[at + _POSITION]:
-            raise ValueError("a row names bytes outside of the data")
+            raise ValueError("a row names bytes that do not lie within the data")
+        if row[at + _COUNT] < -1 or row[at + _COUNT] > _INT32_MAX:
+            raise ValueError(f"a batch cannot hold {row[at + _COUNT]} records")
 
 
 def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):

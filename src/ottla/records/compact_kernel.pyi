@@ -36,7 +36,7 @@ def special_rows(rows: array[int], count: int, offsets: array[int], keep: array[
     """
 
 class OffsetMap:
-    """The last offset of each key. Grows from 1.5 MB up to `max_bytes`, 24 bytes a slot."""
+    """The last offset of each key. Grows from 96 KiB up to `max_bytes`, 24 bytes a slot."""
 
     def __init__(self, max_bytes: int, load_factor: float, key0: int, key1: int) -> None: ...
     @property

@@ -15,10 +15,11 @@ from ottla.config import LogConfig
 from ottla.errors import CompactionAbortedError, CorruptRecordError
 from ottla.records import batch, compact_kernel, control, kernel
 from ottla.records.compact_kernel import OffsetMap
-from ottla.storage import layout, packed_batch
+from ottla.storage import layout
 from ottla.storage.cleaned_segments import CleanedSegments
 from ottla.storage.cleaned_txns import CleanedTxns
 from ottla.storage.fs import FileSystem
+from ottla.storage.packed_batch import PackedBatch
 from ottla.storage.scan import ROWS, Scan, Window
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.txn_index import AbortedTxn
@@ -64,7 +65,7 @@ class Cleaner:
         self._source = source
         self._should_stop = should_stop
         self._map = OffsetMap(map_bytes, load_factor, *source.hash_key)
-        self._segments = [Segment(source.fs, source.directory, base, source.config) for base in source.bases]
+        self._segments: list[Segment] = []
         self._aborted = [*source.aborted_later]
         self._groups: Iterator[CleanedGroup] | None = None
         self._latest = source.first_dirty_offset - 1  # the map knows every key up to here
@@ -80,8 +81,7 @@ class Cleaner:
         """Clean one more group of segments; None when there is none left."""
         try:
             if self._groups is None:
-                for segment in self._segments:
-                    self._aborted += segment.txn_index.entries
+                self._open_segments()
                 self._fill_map()
                 self._groups = self._clean()
             return next(self._groups, None)
@@ -89,6 +89,12 @@ class Cleaner:
             if self._should_stop():  # the log was deleted, or cut, and with it a file
                 raise CompactionAbortedError(f"{self._source.directory}: {error}") from error
             raise
+
+    def _open_segments(self) -> None:
+        source = self._source
+        self._segments = [Segment(source.fs, source.directory, base, source.config) for base in source.bases]
+        for segment in self._segments:
+            self._aborted += segment.txn_index.entries
 
     # -- first pass
 
@@ -100,8 +106,8 @@ class Cleaner:
         for segment, end in zip(self._segments, ends, strict=True):
             if end <= first:
                 continue
-            start = segment.offset_index.lookup(first)[1] if first > segment.base_offset else 0
-            for window in self._windows(segment, start, 0):
+            located = segment.locate(first)
+            for window in self._windows(segment, located.position if located else segment.size):
                 self._decide_for_map(window, txns)
                 if not self._enter(segment, window):
                     return
@@ -115,7 +121,7 @@ class Cleaner:
             row = number * kernel.ROW
             last_offset, producer_id = rows[row + kernel.LAST_OFFSET], rows[row + kernel.PRODUCER_ID]
             if rows[row + kernel.ATTRIBUTES] & batch.CONTROL:
-                marker = _read_marker(window, row)
+                marker = control.parse_marker(_bytes_of(window, number))
                 if marker is not None:
                     txns.end(producer_id, last_offset, marker)
                 self._actions[number] = compact_kernel.DROP
@@ -131,14 +137,8 @@ class Cleaner:
                 data, window.position, rows, number, window.count, self._actions, first
             )
             if why == compact_kernel.PACKED:
-                plain, plain_rows = packed_batch.unpack(
-                    data,
-                    rows,
-                    number * kernel.ROW,
-                    window.position,
-                    self._source.config.decompression_max_bytes,
-                )
-                _, why = self._map.put_rows(plain, 0, plain_rows, 0, 1, bytes(1), first)
+                packed = self._open(segment, window, number)
+                _, why = self._map.put_rows(packed.plain, 0, packed.rows, 0, 1, bytes(1), first)
                 number += why == compact_kernel.DONE
             if number:
                 self._latest = max(self._latest, rows[(number - 1) * kernel.ROW + kernel.LAST_OFFSET])
@@ -146,7 +146,7 @@ class Cleaner:
                 self._check_progress(rows[number * kernel.ROW + kernel.BASE_OFFSET])
                 return False
             if why == compact_kernel.BAD:
-                raise _malformed(segment, rows[number * kernel.ROW + kernel.POSITION])
+                raise _malformed(segment, window, number)
         return True
 
     def _check_progress(self, offset: int) -> None:
@@ -199,7 +199,7 @@ class Cleaner:
         source = self._source
         horizon_ms = source.now_ms + source.config.delete_retention_ms
         offsets = array("q", sorted({*source.last_data_offsets, source.end_offset - 1}))
-        for window in self._windows(segment, 0, kernel.CHECK_CRC):
+        for window in self._windows(segment):
             data, number = window.data, 0
             assert data is not None
             self._decide_for_copy(window, offsets, txns, new)
@@ -213,10 +213,10 @@ class Cleaner:
                     count = max(window.rows[row + kernel.COUNT], 0)
                     new.make_room(window.rows[row + kernel.SIZE] + compact_kernel.GROWTH_BYTES * count)
                 elif why == compact_kernel.PACKED:
-                    self._clean_packed(window, number, horizon_ms, new)
+                    self._clean_packed(segment, window, number, horizon_ms, new)
                     number += 1
                 elif why == compact_kernel.BAD:
-                    raise _malformed(segment, window.rows[number * kernel.ROW + kernel.POSITION])
+                    raise _malformed(segment, window, number)
 
     def _decide_for_copy(
         self, window: Window, offsets: array[int], txns: CleanedTxns, new: CleanedSegments
@@ -229,7 +229,7 @@ class Cleaner:
                 last_offset == self._source.end_offset - 1
             )  # so that the end of what is cleaned stays known
             if attributes & batch.CONTROL and rows[row + kernel.MAGIC] == batch.MAGIC_V2:
-                self._actions[number] = self._decide_for_marker(window, row, keep, txns, new)
+                self._actions[number] = self._decide_for_marker(window, number, keep, txns, new)
                 continue
             keep = keep or last_offset in self._source.last_data_offsets
             transactional = attributes & batch.TRANSACTIONAL and rows[row + kernel.MAGIC] == batch.MAGIC_V2
@@ -239,50 +239,48 @@ class Cleaner:
                 self._actions[number] = compact_kernel.FILTER_OR_EMPTY if keep else compact_kernel.FILTER
 
     def _decide_for_marker(
-        self, window: Window, row: int, keep: bool, txns: CleanedTxns, new: CleanedSegments
+        self, window: Window, number: int, keep: bool, txns: CleanedTxns, new: CleanedSegments
     ) -> int:
-        rows, source = window.rows, self._source
+        rows, row, source = window.rows, number * kernel.ROW, self._source
         producer_id, offset = rows[row + kernel.PRODUCER_ID], rows[row + kernel.LAST_OFFSET]
-        keep = keep or source.marker_epochs.get(producer_id) == rows[row + kernel.PRODUCER_EPOCH]
-        goes = rows[row + kernel.COUNT] == 0
-        if not goes:
-            marker = _read_marker(window, row)
-            if marker is None:
-                return compact_kernel.COPY
-            unneeded, aborted = txns.end(producer_id, offset, marker)
-            if aborted is not None:
-                new.add_aborted(aborted)
-            if not unneeded:
-                return compact_kernel.COPY
-            marked = rows[row + kernel.ATTRIBUTES] & batch.DELETE_HORIZON
-            goes = bool(marked) and rows[row + kernel.BASE_TIMESTAMP] <= source.now_ms
-        if goes:
-            return compact_kernel.EMPTY if keep else compact_kernel.DROP
-        return compact_kernel.MARK
+        has_epoch = source.marker_epochs.get(producer_id) == rows[row + kernel.PRODUCER_EPOCH]
+        if rows[row + kernel.COUNT] == 0:
+            return compact_kernel.EMPTY if keep or has_epoch else compact_kernel.DROP
+        marker = control.parse_marker(_bytes_of(window, number))
+        if marker is None:
+            return compact_kernel.COPY  # not of a transaction
+        unneeded, aborted = txns.end(producer_id, offset, marker)
+        if aborted is not None:
+            new.add_aborted(aborted)
+        if not unneeded:
+            return compact_kernel.COPY
+        marked = rows[row + kernel.ATTRIBUTES] & batch.DELETE_HORIZON
+        # Kafka empties a marker that has the epoch; then the epoch is forgotten when the log is read again.
+        if has_epoch or not marked or rows[row + kernel.BASE_TIMESTAMP] > source.now_ms:
+            return compact_kernel.MARK
+        return compact_kernel.EMPTY if keep else compact_kernel.DROP
 
-    def _clean_packed(self, window: Window, number: int, horizon_ms: int, new: CleanedSegments) -> None:
+    def _clean_packed(
+        self, segment: Segment, window: Window, number: int, horizon_ms: int, new: CleanedSegments
+    ) -> None:
         """Open a compressed or old batch, clean it as a plain one, and pack what stays."""
-        assert window.data is not None
-        source, row = self._source, number * kernel.ROW
-        plain, plain_rows = packed_batch.unpack(
-            window.data, window.rows, row, window.position, source.config.decompression_max_bytes
-        )
-        out = memoryview(bytearray(len(plain) + compact_kernel.GROWTH_BYTES * plain_rows[kernel.COUNT]))
+        packed = self._open(segment, window, number)
+        room = len(packed.plain) + compact_kernel.GROWTH_BYTES * packed.rows[kernel.COUNT]
+        out = memoryview(bytearray(room))
         _, size, why = self._map.filter_rows(
-            plain, 0, plain_rows, 0, 1, self._actions[number : number + 1],
-            self._latest, source.now_ms, horizon_ms, out, 0,
+            packed.plain, 0, packed.rows, 0, 1, self._actions[number : number + 1],
+            self._latest, self._source.now_ms, horizon_ms, out, 0,
         )  # fmt: skip
-        if why != compact_kernel.DONE:
-            raise CorruptRecordError(f"{source.directory}: a record of the batch at offset "
-                                     f"{plain_rows[kernel.BASE_OFFSET]} is malformed")  # fmt: skip
+        if why == compact_kernel.BAD:
+            raise _malformed(segment, window, number)
         if size:
-            new.add(packed_batch.repack(window.data, window.rows, row, window.position, plain, out[:size]))
+            new.add(packed.repack(out[:size]))
 
     # -- what both passes share
 
-    def _windows(self, segment: Segment, start: int, flags: int) -> Iterator[Window]:
+    def _windows(self, segment: Segment, start: int = 0) -> Iterator[Window]:
         """All windows of a segment with their batches at hand; anything that is not a good batch is an error."""
-        scan = Scan(segment.file, segment.size, start=start, flags=flags)
+        scan = Scan(segment.file, segment.size, start=start)
         for window in scan:
             if self._should_stop():
                 raise CompactionAbortedError(f"cleaning of {self._source.directory} was called off")
@@ -296,18 +294,26 @@ class Cleaner:
                 f"{segment.path(layout.LOG)}: at position {scan.position}: {kernel.STATUS_MEANING[scan.status]}"
             )
 
+    def _open(self, segment: Segment, window: Window, number: int) -> PackedBatch:
+        try:
+            return PackedBatch(_bytes_of(window, number), self._source.config.decompression_max_bytes)
+        except CorruptRecordError as error:
+            raise type(error)(f"{_place(segment, window, number)}: {error}") from error
+
     def _special_rows(self, window: Window, offsets: array[int]) -> array[int]:
         self._actions[:] = bytes(len(self._actions))
         return self._special[: compact_kernel.special_rows(window.rows, window.count, offsets, self._special)]
 
 
-def _read_marker(window: Window, row: int) -> control.Marker | None:
+def _bytes_of(window: Window, number: int) -> memoryview:
     assert window.data is not None
-    start = window.rows[row + kernel.POSITION] - window.position
-    return control.parse_marker(window.data[start : start + window.rows[row + kernel.SIZE]])
+    start = window.rows[number * kernel.ROW + kernel.POSITION] - window.position
+    return window.data[start : start + window.rows[number * kernel.ROW + kernel.SIZE]]
 
 
-def _malformed(segment: Segment, position: int) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"{segment.path(layout.LOG)}: the batch at position {position} has a malformed record"
-    )
+def _place(segment: Segment, window: Window, number: int) -> str:
+    return f"{segment.path(layout.LOG)}: at position {window.rows[number * kernel.ROW + kernel.POSITION]}"
+
+
+def _malformed(segment: Segment, window: Window, number: int) -> CorruptRecordError:
+    return CorruptRecordError(f"{_place(segment, window, number)}: a record is malformed")

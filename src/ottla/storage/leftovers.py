@@ -23,11 +23,11 @@ def clean_up(fs: FileSystem, directory: str, config: LogConfig, now_ms: int) -> 
         _finish_swaps(fs, directory, swaps)
         files = _segment_files(fs, directory)
     plain = [file for file in files if not file.marker]
-    bases = sorted({file.base_offset for file in plain if file.suffix == layout.LOG})
+    bases = {file.base_offset for file in plain if file.suffix == layout.LOG}
     for file in plain:
         if file.base_offset not in bases and file.suffix != layout.SNAPSHOT:
             fs.unlink(f"{directory}/{segment_file(*file)}")
-    return [Segment(fs, directory, base_offset, config, created_ms=now_ms) for base_offset in bases]
+    return [Segment(fs, directory, base_offset, config, created_ms=now_ms) for base_offset in sorted(bases)]
 
 
 def _segment_files(fs: FileSystem, directory: str) -> list[SegmentFile]:

@@ -20,7 +20,7 @@ from ottla.errors import (
     StorageError,
     UnexpectedAppendOffsetError,
 )
-from ottla.records import batch, control
+from ottla.records import batch, control, kernel
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
 from ottla.storage.flusher import Done as Flushed
@@ -218,8 +218,11 @@ class Log:
             )
         now_ms = self._runtime.now_ms()
         try:
+            # An old compressed message says only its last offset: a new segment begins at the log's end if that fits.
+            is_v2 = checked.rows[kernel.MAGIC] == batch.MAGIC_V2
+            roll_to = first_offset if is_v2 else checked.last_offset - MAX_RELATIVE_OFFSET
             segment = self._segment_for(
-                checked.size, checked.max_timestamp, first_offset, checked.last_offset, now_ms
+                checked.size, checked.max_timestamp, roll_to, checked.last_offset, now_ms
             )
             for epoch, offset in checked.epochs:
                 self.epochs.assign(epoch, offset)
@@ -439,6 +442,7 @@ class Log:
             swap_in(self.dir.fs, self.path, new, old)
             self.segments.replace(old, new)
             for segment in new:
+                segment.release_all()
                 segment.use_pool(self._handles)
             self._deletions += [(due_ms, segment) for segment in old]
             for segment in old:

@@ -34,9 +34,10 @@ class Opened(NamedTuple):
     dir: LogDir
     lock: File
     clean: bool
-    recovery_points: dict[TopicPartition, int]
+    recovery_points: dict[TopicPartition, int] | None  # None: not known
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
+    cleaned: dict[TopicPartition, int]
 
 
 class LogManager:
@@ -69,31 +70,45 @@ class LogManager:
     # -- opening
 
     def open(self, on_progress: Progress | None = None) -> None:
-        """Lock and load every directory. Raises only when none is left."""
-        for path in self._config.log_dirs:
-            try:
-                self._opened.append(self._open_dir(path))
-            except OSError as error:
-                self.failed_dirs[path] = error
-        self._load_all(on_progress)
+        """Lock and load every directory. Raises when none is left, or one must not be touched."""
+        try:
+            self._open_dirs()
+            self._load_all(on_progress)
+        except BrokerError:
+            self.abandon()
+            raise
+        self.checkpoint()
         if not self.online_dirs:
             reasons = [str(error) for error in self.failed_dirs.values()]
             reasons += [str(opened.dir.failure) for opened in self._opened]
+            self.abandon()
             raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
 
-    def _open_dir(self, path: str) -> Opened:
+    def _open_dirs(self) -> None:
+        cluster_id = self._cluster_id()
+        for path in self._config.log_dirs:
+            lock: File | None = None
+            try:
+                self._make_log_dir(path)
+                lock = self._fs.lock(f"{path}/{layout.LOCK}")
+                if lock is None:
+                    raise LogDirLockedError(
+                        f"{path} is in use by another process; stop it, or choose another directory"
+                    )
+                self._opened.append(self._open_dir(path, lock, cluster_id))
+            except OSError as error:
+                self.failed_dirs[path] = error
+                if lock is not None:
+                    lock.close()
+
+    def _open_dir(self, path: str, lock: File, cluster_id: str) -> Opened:
         fs = self._fs
-        self._make_log_dir(path)
-        lock = fs.lock(f"{path}/{layout.LOCK}")
-        if lock is None:
-            raise LogDirLockedError(
-                f"{path} is in use by another process; stop it, or choose another directory"
-            )
-        self._identify(path)
+        self._identify(path, cluster_id)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         log_dir = LogDir(fs, path)
-        names = (layout.RECOVERY_POINTS, layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS)
-        return Opened(log_dir, lock, clean, *(self._read_offsets(f"{path}/{name}") for name in names))
+        names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
+        others = (self._read_offsets(f"{path}/{name}") or {} for name in names)
+        return Opened(log_dir, lock, clean, self._read_offsets(f"{path}/{layout.RECOVERY_POINTS}"), *others)
 
     def _make_log_dir(self, path: str) -> None:
         """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
@@ -104,20 +119,31 @@ class LogManager:
             self._fs.make_dir(path)
             self._fs.sync_dir(above)
 
-    def _read_offsets(self, path: str) -> dict[TopicPartition, int]:
-        """Nothing, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
+    def _read_offsets(self, path: str) -> dict[TopicPartition, int] | None:
+        """None, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
         try:
-            return checkpoint.read_offsets(self._fs, path)
+            return checkpoint.read_offsets(self._fs, path) if self._fs.exists(path) else None
         except CorruptCheckpointError:
-            return {}
+            return None
 
-    def _identify(self, path: str) -> None:
+    def _cluster_id(self) -> str:
+        """That of a directory which has one already, or a new one: all directories of a broker share it."""
+        for path in self._config.log_dirs:
+            try:
+                known = checkpoint.read_properties(self._fs, f"{path}/{layout.META_PROPERTIES}")
+            except (OSError, CorruptCheckpointError):
+                continue
+            if "cluster.id" in known:
+                return known["cluster.id"]
+        return self._random_id()
+
+    def _identify(self, path: str, cluster_id: str) -> None:
         """Every directory names its cluster, its node and itself."""
         file = f"{path}/{layout.META_PROPERTIES}"
         if not self._fs.exists(file):
             properties = {
                 "version": "1",
-                "cluster.id": self._random_id(),
+                "cluster.id": cluster_id,
                 "node.id": str(self._node_id),
                 "directory.id": self._random_id(),
             }
@@ -141,7 +167,12 @@ class LogManager:
         results = self._runtime.map_blocking(lambda item: self._load(*item), work, workers, report)
         for (opened, name), log, error in results:
             if log is not None:
-                self._logs[log.partition] = log
+                other = self._logs.setdefault(log.partition, log)
+                if other is not log:
+                    log.abandon()
+                    raise StorageError(
+                        f"{log.partition} lies in {other.path} and in {log.path}; move one away"
+                    )
             elif isinstance(error, BrokerError):
                 self._fail_dir(opened.dir, error)
             elif error is not None:
@@ -189,8 +220,9 @@ class LogManager:
             self._config_of(partition.topic),
             self._runtime,
             clean=opened.clean,
-            recovery_point=opened.recovery_points.get(partition, 0),
+            recovery_point=(opened.recovery_points or {}).get(partition, 0),
             start_offset=opened.start_offsets.get(partition, 0),
+            may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
             handles=self._handles,
         )
@@ -228,7 +260,10 @@ class LogManager:
             clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self._handles,
         )  # fmt: skip
         if topic_id is not None:
-            checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)
+            try:
+                checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)
+            except OSError as error:
+                raise log_dir.fail(error, f"creating {partition}") from error
             log.topic_id = topic_id
         self._logs[partition] = log
         return log
@@ -344,6 +379,8 @@ class LogManager:
         )
         failed |= {id(log.dir) for log, _, error in results if error is not None}
         self.checkpoint()
+        for log in self._logs.values():
+            log.abandon()
         for opened in self._opened:
             try:
                 if not opened.dir.offline and id(opened.dir) not in failed:

@@ -34,8 +34,8 @@ class OffsetIndex(SparseIndex):
         """The offset in the last entry; the base offset when there is none."""
         return self._last_offset if self.entries else self.base_offset
 
-    def _on_load(self) -> None:
-        self._last_offset = self.entry(self._entries - 1)[0] if self._entries else self.base_offset
+    def _note_last(self, entry: bytes | bytearray | None) -> None:
+        self._last_offset = self.base_offset + (_ENTRY.unpack(entry)[0] if entry else 0)
 
     def entry(self, slot: int) -> tuple[int, int]:
         relative, position = _ENTRY.unpack(self.entry_bytes(slot))

@@ -11,39 +11,35 @@ from array import array
 from ottla.records import batch, compression, kernel, legacy
 from ottla.records.builder import build_batch
 from ottla.records.codec import Codec
+from ottla.storage.fs import Bytes
 
 
-def unpack(
-    data: memoryview, rows: array[int], row: int, shift: int, max_output_bytes: int
-) -> tuple[bytearray, array[int]]:
-    """The batch of the row that begins at `row`, without compression, and its row in there."""
-    start = rows[row + kernel.POSITION] - shift
-    packed = data[start : start + rows[row + kernel.SIZE]]
-    if rows[row + kernel.MAGIC] == batch.MAGIC_V2:
-        header = batch.parse_header(packed)
-        records = compression.decompress(header.codec, packed[batch.HEADER_SIZE :], max_output_bytes)
-        plain = _build(header._replace(attributes=header.attributes & ~batch.CODEC_MASK), records)
-    else:
-        plain = _modernise(packed, max_output_bytes)
-    plain_rows = array("q", bytes(8 * kernel.ROW))
-    kernel.scan(plain, 0, len(plain), plain_rows, 0)
-    return plain, plain_rows
+class PackedBatch:
+    """One batch and its plain twin: `plain` is that batch alone, `rows` what kernel.scan() says of it."""
 
+    def __init__(self, packed: memoryview, max_output_bytes: int) -> None:
+        self._packed = packed
+        self._is_v2 = packed[batch.MAGIC_AT] == batch.MAGIC_V2
+        if self._is_v2:
+            header = batch.parse_header(packed)
+            self._codec = header.codec
+            records = compression.decompress(header.codec, packed[batch.HEADER_SIZE :], max_output_bytes)
+            self.plain = _build(header._replace(attributes=header.attributes & ~batch.CODEC_MASK), records)
+        else:
+            self._codec = Codec(packed[batch.MAGIC_AT + 1] & batch.CODEC_MASK)
+            self.plain = _modernise(packed, max_output_bytes)
+        self.rows = array("q", bytes(8 * kernel.ROW))
+        kernel.scan(self.plain, 0, len(self.plain), self.rows, 0)
 
-def repack(
-    data: memoryview, rows: array[int], row: int, shift: int, plain: bytearray, cleaned: memoryview
-) -> bytes | bytearray | memoryview:
-    """The batch to write: as it was if nothing changed, else what stays of it, compressed as it was."""
-    start = rows[row + kernel.POSITION] - shift
-    is_v2 = rows[row + kernel.MAGIC] == batch.MAGIC_V2
-    if is_v2 and cleaned == plain:
-        return data[start : start + rows[row + kernel.SIZE]]
-    header = batch.parse_header(cleaned)
-    codec = Codec(rows[row + kernel.ATTRIBUTES] & batch.CODEC_MASK)
-    if not header.count or not codec:
-        return cleaned
-    records = compression.compress(codec, cleaned[batch.HEADER_SIZE :])
-    return _build(header._replace(attributes=header.attributes | codec), records)
+    def repack(self, cleaned: memoryview) -> Bytes:
+        """What to write for `cleaned`, which is what stays of `plain`: the old bytes if that is all of it."""
+        if self._is_v2 and cleaned == self.plain:
+            return self._packed
+        header = batch.parse_header(cleaned)
+        if not header.count or not self._codec:
+            return cleaned
+        records = compression.compress(self._codec, cleaned[batch.HEADER_SIZE :])
+        return _build(header._replace(attributes=header.attributes | self._codec), records)
 
 
 def _build(header: batch.BatchHeader, records: bytes | bytearray) -> bytearray:

@@ -23,8 +23,9 @@ from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.scan import Scan
-from ottla.storage.segment import Segment
+from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
+from ottla.storage.split import SegmentOverflowError, check_range, split
 
 _INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
 
@@ -39,18 +40,24 @@ def load_log(
     clean: bool = False,
     recovery_point: int = 0,
     start_offset: int = 0,
+    may_have_gaps: bool = False,
     producer_expiration_ms: int = 86_400_000,
     handles: HandlePool | None = None,
 ) -> Log:
-    """The log in directory `path`, which is made if it is not there."""
+    """The log in directory `path`, which is made if it is not there.
+
+    `may_have_gaps`: offsets may be missing on purpose, because a cleaner has been here or nothing is known of the
+    log. Otherwise a gap before a segment that was not flushed is damage, and the log ends there.
+    """
     log_dir.check_online()
     try:
         if not log_dir.fs.is_dir(path):
             log_dir.fs.make_dir(path)
             log_dir.fs.sync_dir(path.rpartition("/")[0])
         loader = _Loader(
-            log_dir, path, config, runtime, clean, recovery_point, start_offset, producer_expiration_ms
-        )
+            log_dir, path, config, runtime, clean, recovery_point, start_offset,
+            may_have_gaps or config.compact, producer_expiration_ms,
+        )  # fmt: skip
         return loader.load(partition, handles)
     except OSError as error:
         raise log_dir.fail(error, f"loading {partition}") from error
@@ -68,6 +75,7 @@ class _Loader:
         clean: bool,
         recovery_point: int,
         start_offset: int,
+        may_have_gaps: bool,
         producer_expiration_ms: int,
     ) -> None:
         self._dir = log_dir
@@ -78,16 +86,14 @@ class _Loader:
         self._clean = clean
         self._recovery_point = recovery_point
         self._start_offset = start_offset
+        self._may_have_gaps = may_have_gaps
         self._now_ms = runtime.now_ms()
         self._producers = ProducerState(producer_expiration_ms)
         self._epochs = self._load_epochs()
         self._segments = SegmentSet()
 
     def load(self, partition: TopicPartition, handles: HandlePool | None) -> Log:
-        self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
-        snapshots.delete_strays(self._fs, self._path, self._segments.bases)
-        self._check_flushed()
-        end_offset = self._recover_tail()
+        end_offset = self._load_segments()
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
@@ -119,13 +125,25 @@ class _Loader:
             log.flush()
         return log
 
+    def _load_segments(self) -> int:
+        """Bring the segments into order; returns the end offset."""
+        while True:
+            self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
+            snapshots.delete_strays(self._fs, self._path, self._segments.bases)
+            try:
+                self._check_flushed()
+                return self._recover_tail()
+            except SegmentOverflowError as overflow:
+                self._may_have_gaps = True  # only a gap can have made it overflow
+                split(self._fs, self._path, overflow.segment, self._config)
+
     def _load_epochs(self) -> LeaderEpochs:
         path = f"{self._path}/{layout.LEADER_EPOCHS}"
         try:
             return LeaderEpochs(self._fs, path)
         except CorruptCheckpointError:
             # Only batches say the epochs now: read them all.
-            self._clean, self._recovery_point = False, 0
+            self._clean, self._recovery_point, self._may_have_gaps = False, 0, True
             self._fs.unlink(path)
             return LeaderEpochs(self._fs, path)
 
@@ -179,9 +197,10 @@ class _Loader:
             self._fs.sync_dir(self._path)
 
     def _has_gap(self, segment: Segment, next_base: int) -> bool:
-        """Whether records before the next segment are missing: a file's data may be lost where its name is not.
-        Only a cleaner leaves such gaps on purpose."""
-        return not self._config.compact and segment_end_offset(segment) < next_base
+        """Whether records before the next segment are lost: a file's name may be on disk where its data is not.
+        A gap that does not fit into a segment is none: it was the reason to roll."""
+        fits = next_base - segment.base_offset <= MAX_RELATIVE_OFFSET
+        return not self._may_have_gaps and fits and segment_end_offset(segment) < next_base
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
@@ -216,6 +235,7 @@ def recover_segment(
         if count:
             last = (count - 1) * kernel.ROW
             expected = window.rows[last + kernel.LAST_OFFSET] + 1
+            check_range(segment, expected)
             good = window.rows[last + kernel.POSITION] + window.rows[last + kernel.SIZE]
             segment.index_recovered(window.rows, count, good)
             producer_replay.apply_rows(producers, segment, window.rows, count)
@@ -250,7 +270,7 @@ def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
         segment.offset_index.sanity_check()
         segment.time_index.sanity_check()
         segment.txn_index.sanity_check()
-        segment_end_offset(segment)
+        check_range(segment, segment_end_offset(segment))
     except CorruptionError:
         return False
     return True

@@ -14,18 +14,18 @@ from ottla.storage.segment import Segment
 def apply(log: Log, now_ms: int) -> list[Segment]:
     """Remove what is due; the segments that went."""
     log.dir.check_online()
-    due = due_segments(log, now_ms)
-    if not due:
-        return []
-    if len(due) == len(log.segments):
-        log.roll()
-    log.remove_segments(due)
-    first = log.segments.first.base_offset
-    log.raise_start_offset(max(log.start_offset, first))
     try:
+        due = due_segments(log, now_ms)
+        if not due:
+            return []
+        if len(due) == len(log.segments):
+            log.roll()
+        log.remove_segments(due)
+        first = log.segments.first.base_offset
+        log.raise_start_offset(max(log.start_offset, first))
         snapshots.delete_before(log.dir.fs, log.path, first)
     except OSError as error:
-        raise log.dir.fail(error, f"deleting snapshots of {log.partition}") from error
+        raise log.dir.fail(error, f"applying retention to {log.partition}") from error
     return due
 
 

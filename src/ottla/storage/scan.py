@@ -17,6 +17,7 @@ from ottla.storage.fs import File
 
 WINDOW_BYTES = 4 << 20
 LARGE_BATCH_BYTES = 64 << 20
+_SMALLEST_BATCH_BYTES = 26  # an empty message of magic 0
 ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
 
 
@@ -38,7 +39,9 @@ class Scan:
         self._end = end
         self._flags = flags
         self._buffer = memoryview(bytearray(min(WINDOW_BYTES, max(end - start, batch.HEADER_SIZE))))
-        self.rows = array("q", bytes(8 * kernel.ROW * ROWS))
+        # A broker that starts looks at the short tail of every log: it needs few rows.
+        rows = min(ROWS, max(end - start, 0) // _SMALLEST_BATCH_BYTES + 1)
+        self.rows = array("q", bytes(8 * kernel.ROW * rows))
         self.position = start  # behind the last good batch
         self.status = kernel.OK  # TRUNCATED: bytes are left that do not make a whole batch
 
@@ -78,10 +81,10 @@ class Scan:
 
     def _large_batch(self, size: int) -> Iterator[Window]:
         """Check a batch in pieces: header, then the CRC by chunks. Its records are checked by whoever reads them."""
-        header = batch.parse_header(self._buffer)
-        if header.magic != 2:
+        if self._buffer[batch.MAGIC_AT] != batch.MAGIC_V2:
             self.status = kernel.BAD_LENGTH
             return
+        header = batch.parse_header(self._buffer)
         crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:
             piece = self._buffer[: min(len(self._buffer), size - at)]

@@ -53,6 +53,7 @@ class Segment:
         "_directory",
         "_file",
         "_fs",
+        "_index_room",
         "_interval",
         "_max_timestamp",
         "_offset_of_max_timestamp",
@@ -99,6 +100,7 @@ class Segment:
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
         self.bytes_since_index = 0
+        self._index_room = 0
         self.index_full = False
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
@@ -161,7 +163,7 @@ class Segment:
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)
         self.time_index.open_for_append(config.segment_index_bytes)
-        self.index_full = self.offset_index.is_full or self.time_index.is_full
+        self._look_for_room()
         if config.preallocate and self.size == 0:
             self.file.allocate(config.effective_segment_bytes)
 
@@ -183,9 +185,15 @@ class Segment:
         if self.bytes_since_index > self._interval:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
-            self.index_full = self.offset_index.is_full or self.time_index.is_full
+            self._index_room -= 1  # the time index may have more: look again at the end
+            if self._index_room <= 0:
+                self._look_for_room()
             self.bytes_since_index = 0
         self.bytes_since_index += size
+
+    def _look_for_room(self) -> None:
+        self._index_room = min(self.offset_index.room, self.time_index.room)
+        self.index_full = self._index_room <= 0
 
     def append_rows(self, data: Bytes, rows: array[int], count: int) -> None:
         """Add `count` batches that scan() found in `data`, one after another from its start."""
@@ -200,7 +208,7 @@ class Segment:
         self.size = position + size
         self.offset_index.append_raw(offset_entries)
         self.time_index.append_raw(time_entries)
-        self.index_full = self.offset_index.is_full or self.time_index.is_full
+        self._look_for_room()
 
     def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
         """Count scanned batches in, and return the index entries that they call for."""
@@ -384,6 +392,4 @@ class Segment:
         self._close_file()
 
     def _close_file(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._file = None  # slices that were read keep it open

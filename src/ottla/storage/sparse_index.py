@@ -61,7 +61,10 @@ class SparseIndex:
         return self.entries * self.ENTRY_SIZE
 
     def _on_load(self) -> None:
-        """Read what the last entry says."""
+        self._note_last(self.entry_bytes(self._entries - 1) if self._entries else None)
+
+    def _note_last(self, entry: bytes | bytearray | None) -> None:
+        """Remember what the last entry says; None when there is none."""
         raise NotImplementedError
 
     def entry_bytes(self, slot: int) -> bytes:
@@ -92,17 +95,19 @@ class SparseIndex:
         entries = self.entries
         if entries >= self._capacity:
             raise IndexFullError(f"{self.path}: all {self._capacity} entries are used; the segment must roll")
-        self._opened().pwrite(entry, entries * self.ENTRY_SIZE)
+        file = self._file or self._opened()
+        file.pwrite(entry, entries * self.ENTRY_SIZE)
         self._entries = entries + 1
 
     def append_raw(self, entries: bytes | bytearray) -> None:
         """Add entries that the kernel made in order; those that do not fit are left out, an index may have gaps."""
         count = min(len(entries) // self.ENTRY_SIZE, self.room)
         if count > 0:
-            self._opened().pwrite(entries[: count * self.ENTRY_SIZE], self._entries * self.ENTRY_SIZE)
+            fitting = entries[: count * self.ENTRY_SIZE]
+            self._opened().pwrite(fitting, self._entries * self.ENTRY_SIZE)
             self._entries += count
             self._drop_map()
-            self._on_load()
+            self._note_last(fitting[-self.ENTRY_SIZE :])
 
     def open_for_append(self, max_bytes: int) -> None:
         """Preallocate: from now on entries may be added."""
@@ -144,7 +149,8 @@ class SparseIndex:
             self._writable = False
 
     def sync(self) -> None:
-        self._opened().sync()
+        if self._file is not None or self._fs.exists(self.path):
+            self._opened().sync()
 
     def sanity_check(self) -> None:
         """Raise CorruptIndexError when the file cannot be a healthy index."""

@@ -39,9 +39,9 @@ class TimeIndex(SparseIndex):
         """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
         return (self._last_timestamp, self._last_offset) if self.entries else (-1, self.base_offset)
 
-    def _on_load(self) -> None:
-        last = self.entry(self._entries - 1) if self._entries else (-1, self.base_offset)
-        self._last_timestamp, self._last_offset = last
+    def _note_last(self, entry: bytes | bytearray | None) -> None:
+        timestamp, relative = _ENTRY.unpack(entry) if entry else (-1, 0)
+        self._last_timestamp, self._last_offset = timestamp, self.base_offset + relative
 
     def entry(self, slot: int) -> tuple[int, int]:
         timestamp, relative = _ENTRY.unpack(self.entry_bytes(slot))
@@ -80,7 +80,5 @@ class TimeIndex(SparseIndex):
                 raise CorruptIndexError(
                     f"{self.path}: the last offset {offset} lies before {self.base_offset}"
                 )
-            if timestamp < self.entry(0)[0]:
-                raise CorruptIndexError(
-                    f"{self.path}: the last timestamp {timestamp} is smaller than the first"
-                )
+            if self._entries > 1 and (timestamp, offset) <= self.entry(0):
+                raise CorruptIndexError(f"{self.path}: the last entry does not lie after the first")

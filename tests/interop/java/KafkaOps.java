@@ -15,6 +15,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
@@ -47,7 +48,8 @@ public final class KafkaOps {
 
     private final String servers;
     private final Admin admin;
-    private final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
+    private final Map<String, KafkaProducer<byte[], byte[]>> producers = new ConcurrentHashMap<>();
+    private final Load load = new Load();
 
     private KafkaOps(String servers) {
         this.servers = servers;
@@ -94,6 +96,16 @@ public final class KafkaOps {
                 return out;
             case "produce":
                 return produce(c, out);
+            case "load":
+                for (JsonNode stream : c.get("streams")) {
+                    Thread thread = new Thread(() -> load.run(stream, producer(stream), partition(stream)));
+                    thread.setDaemon(true);
+                    thread.start();
+                }
+                return out;
+            case "await_load":
+                load.await(c.get("batches").asInt());
+                return out;
             case "begin":
                 producer(c).beginTransaction();
                 return out;

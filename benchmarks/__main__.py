@@ -1,0 +1,50 @@
+"""`make bench`: python -m benchmarks [--only NAME ...] [--quick] [--without-kafka] [--dir DIRECTORY]"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from benchmarks import append, compaction, lookup, memory, partitions, recovery, report, verify
+from benchmarks.measure import FULL, QUICK, Bench
+
+BENCHMARKS = {
+    "append": append.run,
+    "recovery": recovery.run,
+    "lookup": lookup.run,
+    "partitions": partitions.run,
+    "compaction": compaction.run,
+    "verify": verify.run,
+    "memory": memory.run,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory, as ratios.")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS), help="these alone")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: do they run, not how fast")
+    parser.add_argument("--without-kafka", action="store_true", help="leave out what needs Java")
+    parser.add_argument(
+        "--dir", type=Path, help="where data goes (30 GB free); a temporary directory by default"
+    )
+    args = parser.parse_args()
+    scale = QUICK if args.quick else FULL
+    if args.without_kafka:
+        scale = dataclasses.replace(scale, kafka_rounds=0)
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=args.dir) as work_dir:
+        for name in args.only:
+            print(f"{name} ...", flush=True)
+            found = BENCHMARKS[name](Bench(scale, Path(work_dir)))
+            figures += found
+            print(report.table(found, judged=not args.quick), flush=True)
+    # Only a whole run makes a page that can be compared with the one before.
+    if not (args.quick or args.without_kafka) and len(args.only) == len(BENCHMARKS):
+        report.PAGE.write_text(report.page(figures, scale))
+        print(f"written: {report.PAGE}")
+
+
+if __name__ == "__main__":
+    main()
