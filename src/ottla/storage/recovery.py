@@ -158,15 +158,16 @@ class _Loader:
     def _check_flushed(self) -> None:
         """A quick look at segments that need no recovery. A bad index is rebuilt; records are cut only where the chain
         of batches breaks, because what lies below the recovery point was good once and is not given up for one CRC."""
-        unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
+        unflushed = [] if self._clean else self._unflushed()
         for segment in list(self._segments):
             if segment not in unflushed and not _looks_whole(self._fs, segment):
                 self._recover(segment, flags=0)
+                segment.sync()  # no later flush would look at it again
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
         if not self._clean and len(self._segments):
-            self._recover_from(self._recovery_point)
+            self._recover_unflushed()
         if len(self._segments):
             end_offset = segment_end_offset(self._segments.active)
             if end_offset >= self._start_offset:
@@ -180,10 +181,14 @@ class _Loader:
         self._segments.add(Segment(self._fs, self._path, base_offset, self._config, created_ms=self._now_ms))
         return base_offset
 
-    def _recover_from(self, offset: int) -> None:
-        unflushed = self._segments.from_offset(offset)
+    def _unflushed(self) -> list[Segment]:
+        """Those whose log or indexes may not be on disk. The segment of the last flushed offset is one of them: it may
+        have been active then, and only its log was flushed."""
+        return self._segments.from_offset(max(0, self._recovery_point - 1))
+
+    def _recover_unflushed(self) -> None:
         damaged = False
-        for segment in unflushed:
+        for segment in self._unflushed():
             if damaged:
                 self._drop(segment)
                 continue
