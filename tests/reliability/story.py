@@ -97,7 +97,7 @@ class Story:
             ("clean stop", self._stop, 1), ("kill", self._kill, 1),
         )  # fmt: skip
         weights = [weight for _, _, weight in choices]
-        name, action, weight = self._rng.choices(choices, weights)[0]
+        name, action, _ = self._rng.choices(choices, weights)[0]
         self._begin(name)
         self.runtime.advance(self._rng.randrange(500))
         action(self._rng.choice(list(self._tracked.values())))

@@ -159,8 +159,10 @@ class _Loader:
         """A quick look at segments that need no recovery. A bad index is rebuilt; records are cut only where the chain
         of batches breaks, because what lies below the recovery point was good once and is not given up for one CRC."""
         unflushed = [] if self._clean else self._unflushed()
+        # The segment of the last flushed offset may have been active then: its log was flushed, its indexes were not.
+        half_flushed = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))[:1]
         for segment in list(self._segments):
-            if segment not in unflushed and not _looks_whole(self._fs, segment):
+            if segment not in unflushed and (segment in half_flushed or not _looks_whole(self._fs, segment)):
                 self._recover(segment, flags=0)
                 segment.sync()  # no later flush would look at it again
 
@@ -182,9 +184,7 @@ class _Loader:
         return base_offset
 
     def _unflushed(self) -> list[Segment]:
-        """Those whose log or indexes may not be on disk. The segment of the last flushed offset is one of them: it may
-        have been active then, and only its log was flushed."""
-        return self._segments.from_offset(max(0, self._recovery_point - 1))
+        return self._segments.from_offset(self._recovery_point)
 
     def _recover_unflushed(self) -> None:
         damaged = False
