@@ -235,11 +235,12 @@ class _LogCheck:
         if not explained:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
+        explained_by = "a repair" if self._partition.has_quarantine else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
             if explained:
-                meaning = f"{what}; compaction does that"
+                meaning = f"{what}; {explained_by} does that"
             else:
                 meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
             level = NOTE if explained else DEFECT
