@@ -17,6 +17,7 @@ from ottla.errors import (
     UnexpectedAppendOffsetError,
 )
 from ottla.records.batch import parse_header
+from ottla.records.builder import build_batch
 from ottla.storage.log import AppendInfo
 from ottla.storage.validation import Origin
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
@@ -213,6 +214,47 @@ def test_the_last_stable_offset_waits_for_the_marker_to_be_replicated(world: Wor
     assert log.last_stable_offset == 1
     log.raise_high_watermark(4)
     assert log.last_stable_offset == 4
+
+
+def test_a_failed_write_of_an_abort_takes_the_directory_offline(world: World) -> None:
+    log = world.load()
+    append(log, base_sequence=0, transactional=True, **PRODUCER)
+    log.abandon()
+    inner = world.fs
+    point = Point("pwrite", "*.txnindex", "ottla.storage.txn_index.append")
+    world.fs = world.dir.fs = FaultyFileSystem(inner, Fault(point))
+    log = world.load()
+    with pytest.raises(StorageError):
+        end_transaction(log, 7)
+    assert world.dir.offline
+    log.abandon()
+    log = World(inner, world.root, world.runtime).load()
+    assert log.segments.active.txn_index.entries == [(7, 0, 1, 2)]
+
+
+@pytest.mark.parametrize("control", [True, False])
+def test_an_empty_batch_of_a_cleaner_still_tells_the_producers_sequence(world: World, control: bool) -> None:
+    log = world.load()
+    empty = bytes(
+        build_batch(
+            [],
+            base_offset=0,
+            last_offset_delta=2,
+            log_append_time=START_MS,
+            base_sequence=5,
+            control=control,
+            transactional=control,
+            **PRODUCER,
+        )
+    )
+    log.append_as_follower(empty)
+    assert log.end_offset == 3
+    assert (7 in log.producers.producers) == (not control)  # without its marker a control batch says nothing
+    if not control:
+        assert log.producers.producers[7].last_sequence == 7
+    log.abandon()
+    again = world.load()
+    assert (again.end_offset, set(again.producers.producers)) == (3, set(log.producers.producers))
 
 
 # -- followers

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.errors import RecordBatchTooLargeError, StorageError
+from ottla.records.codec import Codec
+from ottla.records.legacy import LegacyRecord, build_message_set
 from ottla.storage import snapshots
 from ottla.storage.layout import segment_file
 from ottla.storage.log import Log
@@ -289,3 +291,20 @@ def test_a_follower_rolls_at_the_first_fetched_offset(world: World) -> None:
     log.append_as_follower(batch(base_offset=10, leader_epoch=0) + batch(base_offset=12, leader_epoch=0))
     assert bases(log) == [0, 10]
     assert offsets(log) == [0, 1, 10, 12]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_old_compressed_message_says_only_its_last_offset_so_the_roll_is_at_the_end(
+    world: World, magic: int
+) -> None:
+    def wrapped(*numbers: int) -> bytes:
+        return build_message_set(
+            [LegacyRecord(n, START_MS, 0, b"k", b"v") for n in numbers], magic, Codec.GZIP
+        )
+
+    size = len(wrapped(0, 1, 2, 3))
+    log = world.load(internal_segment_bytes=size + size // 2)
+    log.append_as_follower(wrapped(0, 1, 2, 3))
+    log.append_as_follower(wrapped(4, 5, 6, 7))
+    assert bases(log) == [0, 4]
+    assert log.end_offset == 8

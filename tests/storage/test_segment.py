@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,11 @@ from tests.storage.world import SMALL, World, batch, records_in
 BASE = 100
 
 
-def config(**more: object) -> LogConfig:
-    return LogConfig(**{**SMALL, **more})  # type: ignore[arg-type]
+def config(**more: Any) -> LogConfig:
+    return LogConfig(**{**SMALL, **more})
 
 
-def make(world: World, base: int = BASE, **more: object) -> Segment:
+def make(world: World, base: int = BASE, **more: Any) -> Segment:
     world.fs.make_dir(world.path)
     settings = config(**more)
     segment = Segment(world.fs, world.path, base, settings, created_ms=START_MS)

@@ -102,6 +102,7 @@ class SegmentCheck:
         file = open_if_there(self.fs, path)
         if file is None:
             self.findings.note("vanished", path, "the file was removed while it was being checked")
+            self.end_offset = self.end_offset if self.next_base is None else self.next_base
             return
         try:
             self._walk(file)

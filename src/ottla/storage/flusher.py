@@ -121,17 +121,17 @@ class Flusher:
     def _plan(self, *, everything: bool = False) -> _Plan:
         """What to sync, decided now, done elsewhere: whole segments behind the active one, of that its log."""
         fs, directory, segments = self._log.dir.fs, self._log.path, self._log.segments
+        # From the last flushed offset on: its segment may have been active then, with indexes not yet flushed.
+        unflushed = segments.from_offset(max(0, self.recovery_point - 1))
         paths = []
-        for segment in segments.from_offset(self.recovery_point):
+        for segment in unflushed:
             paths.append(segment.path(layout.LOG))
             if segment is not segments.active or everything:
                 paths += [segment.path(suffix) for suffix in layout.SEGMENT_SUFFIXES if suffix != layout.LOG]
         # Until one sync of the names has succeeded, every sync brings them along.
         sync_names = self._names != self._durable_names or everything
         if sync_names:
-            paths += [
-                snapshots.path_of(directory, s.base_offset) for s in segments.from_offset(self.recovery_point)
-            ]
+            paths += [snapshots.path_of(directory, segment.base_offset) for segment in unflushed]
             paths.append(snapshots.path_of(directory, self._log.end_offset))
 
         def work() -> None:

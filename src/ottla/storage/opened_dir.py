@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import posixpath
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -45,7 +46,7 @@ class Contents(NamedTuple):
 
 def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDir:
     """Lock the directory, made if need be, and read its checkpoints; `identity` is for one that has none yet."""
-    fs.make_dir(path)
+    _make_dir(fs, path)
     lock = fs.lock(f"{path}/{layout.LOCK}")
     if lock is None:
         raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
@@ -60,6 +61,16 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     except OSError:
         lock.close()
         raise
+
+
+def _make_dir(fs: FileSystem, path: str) -> None:
+    """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
+    above = posixpath.dirname(path) or "."
+    if not fs.exists(path):
+        if not fs.exists(above):
+            _make_dir(fs, above)
+        fs.make_dir(path)
+        fs.sync_dir(above)
 
 
 def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
