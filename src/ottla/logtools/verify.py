@@ -85,9 +85,10 @@ def verify_log(
 
 
 def _moved(before: Partition, after: Partition) -> set[str]:
-    """Files of segments that were deleted, swapped or cut meanwhile; the last one may also have grown."""
+    """Files of segments that came, went or were cut meanwhile. The last one may grow: that is no news."""
     sizes = {segment.base_offset: segment.size for segment in after.segments}
-    moved = []
+    known = set(before.bases)
+    moved = [segment for segment in after.segments if segment.base_offset not in known]
     for segment in before.segments:
         size = sizes.get(segment.base_offset, -1)
         if size < segment.size or (size > segment.size and segment is not before.segments[-1]):
