@@ -67,7 +67,9 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
+    epochs = f"{partition.path}/{layout.LEADER_EPOCHS}"
     for attempt in range(_TRIES):
+        known_epochs = read_if_there(fs, epochs)
         report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
         if not report.findings.has_defects or not partition.whole:
             return report
@@ -75,7 +77,7 @@ def verify_log(
         if now is None:
             return LogReport()
         moved = _moved(partition, now)
-        if not moved:
+        if not moved and read_if_there(fs, epochs) == known_epochs:
             return report
         report.findings.forget(moved)
         partition = now
