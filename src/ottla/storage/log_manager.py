@@ -347,7 +347,7 @@ class LogManager:
                 continue
             logs = {partition: log for partition, log in self._logs.items() if log.dir is log_dir}
             values = {
-                layout.RECOVERY_POINTS: {tp: log.recovery_point for tp, log in logs.items()},
+                layout.RECOVERY_POINTS: {tp: log.flusher.checkpoint_offset for tp, log in logs.items()},
                 layout.LOG_START_OFFSETS: {
                     tp: log.start_offset
                     for tp, log in logs.items()

@@ -160,6 +160,7 @@ class _Loader:
         for segment in list(self._segments):
             if segment not in unflushed and not _looks_whole(self._fs, segment):
                 self._recover(segment, flags=0)
+                segment.sync()  # nothing else will: it lies below what a flush looks at
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
