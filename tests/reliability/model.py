@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -119,8 +119,11 @@ def first_at(batches: Iterable[Written], timestamp: int, start_offset: int) -> t
     return None
 
 
-def check_log(log: Log, batches: list[Written]) -> None:
-    """The log holds exactly these batches, and everything derived from them is right."""
+def check_log(log: Log, batches: list[Written], before: Sequence[Written] = ()) -> None:
+    """The log holds exactly these batches, and everything derived from them is right.
+
+    `before`: batches in front of them that the log held once; what they said may be known still, or not.
+    """
     assert read_all(log) == batches
     assert read_all(log, max_bytes=1) == batches
     if batches:
@@ -131,28 +134,41 @@ def check_log(log: Log, batches: list[Written]) -> None:
             assert found.slice is not None
             assert found.slice.read() == written.data, f"a read at offset {offset} gave another batch"
     _check_times(log, batches)
-    _check_derived(log, batches)
+    _check_epochs(log, batches)
+    _check_producers(
+        log, replay([*before, *batches]), replay(w for w in batches if w.first >= log.start_offset)
+    )
 
 
 def _check_times(log: Log, batches: list[Written]) -> None:
-    timestamps = {record.timestamp for written in batches for record in written.records}
-    for timestamp in timestamps | {max(timestamps, default=0) + 1}:
+    timestamps = sorted({record.timestamp for written in batches for record in written.records})
+    largest = max(timestamps, default=-1)
+    for timestamp in [*timestamps[:: len(timestamps) // 8 + 1], largest, largest + 1]:
         expected = first_at(batches, timestamp, log.start_offset)
         assert log_reader.find_timestamp(log, timestamp) == expected, f"first record at {timestamp}"
-    largest = max((w.header.max_timestamp for w in batches), default=-1)
-    assert log_reader.max_timestamp(log) == first_at(batches, largest, log.start_offset)
 
 
-def _check_derived(log: Log, batches: list[Written]) -> None:
-    """Producers, aborted transactions and epochs, as far as the batches that are left can say."""
-    state = replay(batches)
-    for producer_id, expected in state.producers.items():
-        producer = log.producers.producers[producer_id]
-        found = ProducerModel(producer.epoch, producer.last_sequence, producer.txn_first_offset)
-        assert found == expected, f"producer {producer_id}"
-    aborted = log_reader.aborted_in(log, log.start_offset, log.end_offset)
-    assert aborted == state.aborted
+def _check_epochs(log: Log, batches: list[Written]) -> None:
     known_from = log.epochs.entries[0][1] if log.epochs.entries else log.end_offset
     for written in batches:
         if written.first >= known_from:
             assert log.epochs.epoch_for(written.first) == written.header.leader_epoch
+
+
+def _check_producers(log: Log, truth: Replay, least: Replay) -> None:
+    """`truth` is what all batches ever said, `least` what those say that are left."""
+    for producer_id, known in least.producers.items():
+        producer, expected = log.producers.producers[producer_id], truth.producers[producer_id]
+        assert producer.epoch == expected.epoch
+        if known.last_sequence >= 0:
+            assert producer.last_sequence == expected.last_sequence
+        assert expected.txn_first <= producer.txn_first_offset <= known.txn_first
+    found = {(txn.producer_id, txn.last_offset) for txn in _aborted(log)}
+    assert found >= {(txn.producer_id, txn.last_offset) for txn in least.aborted}
+    assert found <= {(txn.producer_id, txn.last_offset) for txn in truth.aborted}
+    if truth.aborted == least.aborted:
+        assert _aborted(log) == truth.aborted
+
+
+def _aborted(log: Log) -> list[AbortedTxn]:
+    return log_reader.aborted_in(log, log.start_offset, log.end_offset)

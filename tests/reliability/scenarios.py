@@ -8,6 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.records.batch import patch_offsets
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.control import Marker, build_marker
@@ -123,6 +124,14 @@ class Writer:
         """Append as leader; the log patches offset and epoch into `data`, which is then what it holds."""
         log.append_as_leader(data, self.leader_epoch, origin)
         return self.note(data)
+
+    def append_fetched(self, log: Log, batches: list[bytearray]) -> None:
+        """Append as follower, with the offsets that the leader gave."""
+        offset = log.end_offset
+        for data in batches:
+            patch_offsets(data, 0, offset, self.leader_epoch)
+            offset = self.note(data).last + 1
+        log.append_as_follower(b"".join(batches))
 
     def note(self, data: bytearray) -> Written:
         written = Written(bytes(data))

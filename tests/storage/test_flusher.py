@@ -292,23 +292,6 @@ def test_the_index_of_aborted_transactions_survives_a_power_cut_after_a_roll(wor
         assert log_reader.find_timestamp(after, 0) is not None, state.describe()
 
 
-def test_the_recovery_point_to_write_down_waits_for_the_indexes_of_a_rolled_segment(world: World) -> None:
-    log = world.load()
-    append(log, 3)
-    log.flush()
-    assert log.flusher.checkpoint_offset == log.recovery_point == 3
-    log.roll()
-    assert log.recovery_point == 3
-    assert log.flusher.checkpoint_offset < 3  # a crash now must rebuild the first segment's indexes
-    world.runtime.run_pending()
-    assert log.flusher.checkpoint_offset == 3
-    append(log)
-    log.flush()
-    assert log.flusher.checkpoint_offset == 4
-    log.truncate_to(2)
-    assert log.flusher.checkpoint_offset == 0
-
-
 def test_names_and_old_indexes_are_synced_once_after_a_roll(world: World) -> None:
     faulty = FaultyFileSystem(world.fs)
     world.fs = world.dir.fs = faulty

@@ -1,19 +1,21 @@
 """Checks everything in a log file, a partition directory or a data directory, and reads only.
 
 A partition is listed, then read. When a running broker changes it meanwhile (a segment is deleted, compacted or cut),
-what looked like a defect may be none: then it is read again.
+what looked like a defect may be none: then it is read again. In a directory that never rests, what was found in files
+that are gone is forgotten in the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from ottla.logtools import side_files, source
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
-from ottla.logtools.verify_epochs import EpochChecks
+from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import MissingOffsets, Progress, SegmentCheck
 from ottla.storage import layout
@@ -42,6 +44,11 @@ class LogReport:
     end_offset: int = 0
     is_damaged: bool = False  # batches could not be read
     topic_id: str | None = None
+    partition: Partition = field(
+        default_factory=lambda: Partition("", "", None)
+    )  # as it was when it was read
+    checks: list[SegmentCheck] = field(default_factory=list)
+    wrong_epochs: list[WrongEpoch] = field(default_factory=list)
 
 
 def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
@@ -60,23 +67,31 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
-    report = LogReport()
     for attempt in range(_TRIES):
-        before = _signature(fs, partition.path)
         report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
-        if not report.findings.has_defects or not partition.whole or _signature(fs, partition.path) == before:
-            break
-        partition = source.list_partition(fs, partition.path)
+        if not report.findings.has_defects or not partition.whole:
+            return report
+        now = source.if_there(partial(source.list_partition, fs, partition.path))
+        if now is None:
+            return LogReport()
+        moved = _moved(partition, now)
+        if not moved:
+            return report
+        report.findings.forget(moved)
+        partition = now
     return report
 
 
-def _signature(fs: FileSystem, path: str) -> list[tuple[str, int]]:
-    """What changes when segments are deleted, swapped or cut, but not when the last one grows."""
-    listed = source.if_there(lambda: source.list_partition(fs, path))
-    if listed is None:
-        return []
-    files = [(segment.file_name(layout.LOG), segment.size) for segment in listed.segments]
-    return [*files[:-1], *((name, 0) for name, _ in files[-1:])]
+def _moved(before: Partition, after: Partition) -> set[str]:
+    """Files of segments that were deleted, swapped or cut meanwhile; the last one may also have grown."""
+    sizes = {segment.base_offset: segment.size for segment in after.segments}
+    moved = []
+    for segment in before.segments:
+        size = sizes.get(segment.base_offset, -1)
+        if size < segment.size or (size > segment.size and segment is not before.segments[-1]):
+            moved.append(segment)
+    suffixes = (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT)
+    return {segment.path(suffix) for segment in moved for suffix in suffixes}
 
 
 class _LogCheck:
@@ -107,7 +122,10 @@ class _LogCheck:
         self._judge_what_compaction_explains()
         base = partition.segments[0].base_offset if partition.segments else 0
         damaged = any(check.damages for check in self._checks)
-        return LogReport(self._findings, base, end_offset, damaged, self._check_topic_id())
+        topic_id = self._check_topic_id()
+        return LogReport(
+            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self._epochs.wrong
+        )
 
     def _check_segments(self, snapshots: dict[int, bytes]) -> int:
         end_offset = self._partition.segments[0].base_offset if self._partition.segments else 0
@@ -211,18 +229,18 @@ class _LogCheck:
             or any(check.lost_records for check in self._checks)
             or places > 1
         )
-        joint = explained or any(check.entries and check.entries.joint_entries for check in self._checks)
-        for check in self._checks:
-            for entry in check.entries.doubtful if check.entries and not joint else []:
-                check.entries.bad_joint(entry) if check.entries else None
+        if not explained and not any(check.joint_entries for check in self._checks):
+            for finding in (finding for check in self._checks for finding in check.doubtful_entries):
+                self._findings.add(finding)
         if not explained:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
+        explained_by = "a repair" if self._partition.has_quarantine else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
             if explained:
-                meaning = f"{what}; compaction does that"
+                meaning = f"{what}; {explained_by} does that"
             else:
                 meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
             level = NOTE if explained else DEFECT

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from crc32c import crc32c
+from dataclasses import dataclass, field, replace
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.findings import Findings
+from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.reading import batch_bytes, check_compressed
 from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
+from ottla.logtools.tails import is_all_zero, is_whole_but_for_its_length
 from ottla.logtools.verify_entries import EntryChecks, Gap
 from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
-from ottla.records import batch, check_kernel, kernel
+from ottla.records import check_kernel, kernel
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.scan import LARGE_BATCH_BYTES, Window
+from ottla.storage.scan import Window
 
 _FLAGS = kernel.CHECK_CRC | kernel.CHECK_RECORDS
 _ROWS = 512
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
-_CHUNK_BYTES = 1 << 20
 Progress = Callable[[int], None]
 
 _CODES = {
@@ -56,6 +54,16 @@ class MissingOffsets:
     places: int = 1  # how many such places there are in that file
 
 
+@dataclass(frozen=True, slots=True)
+class WrongBatch:
+    """A batch that can be read but must not stay as it is. What is given can be put right in its header."""
+
+    position: int
+    size: int
+    meaning: str
+    base_offset: int | None = None
+
+
 @dataclass(slots=True)
 class SegmentCheck:
     """The check of one segment, and what the log's checks need to know afterwards."""
@@ -71,12 +79,17 @@ class SegmentCheck:
     missing: MissingOffsets | None = None
     lost_records: bool = False  # batches that a compaction made smaller
     entries: EntryChecks | None = None
+    joint_entries: int = 0
+    doubtful_entries: list[Finding] = field(default_factory=list)
     is_torn: bool = False
+    is_zero_tail: bool = False
     damages: list[Damage] = field(default_factory=list)
+    wrong: list[WrongBatch] = field(default_factory=list)
     _state: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.CHECK_STATE)))
     _found: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS)))
     _last_row: array[int] = field(default_factory=lambda: array("q"))
     _open_gap: Gap | None = None
+    _overlaps: int = 0  # which of the wrong ones came last
 
     def run(self) -> None:
         path = self.segment.path(layout.LOG)
@@ -89,12 +102,16 @@ class SegmentCheck:
         file = open_if_there(self.fs, path)
         if file is None:
             self.findings.note("vanished", path, "the file was removed while it was being checked")
+            self.end_offset = self.end_offset if self.next_base is None else self.next_base
             return
         try:
             self._walk(file)
         finally:
             file.close()
         self._finish(txn_index)
+        self.joint_entries, self.doubtful_entries = self.entries.joint_entries, self.entries.doubtful
+        self.entries = None  # a log may have thousands of segments
+        self._found = array("q")
 
     def _index(self, suffix: str) -> IndexFile | None:
         path = self.segment.path(suffix)
@@ -159,6 +176,8 @@ class SegmentCheck:
             if kind == check_kernel.OVERLAP:
                 previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
                 self._overlap(row, previous, expected, third)
+            elif kind == check_kernel.RESUMES:
+                self.wrong[self._overlaps] = replace(self.wrong[self._overlaps], base_offset=expected)
             else:
                 self.epochs.event(kind, row, expected, bool(third), file.path)
         self._check_compressed(file, window)
@@ -180,7 +199,12 @@ class SegmentCheck:
             meaning = f"the first batch says base offset {base}, below the segment's own {at_least}"
         else:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
-        self._defect("base-offset", meaning, wrong[kernel.POSITION], base)
+        self._overlaps = len(self.wrong)
+        self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
+
+    def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:
+        self._defect("base-offset", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
+        self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning, right))
 
     def _check_compressed(self, file: File, window: Window) -> None:
         keep = array("q", bytes(8 * window.count))
@@ -194,6 +218,7 @@ class SegmentCheck:
             except CorruptRecordError as error:
                 meaning = f"the CRC matches, but the records cannot be read: {error}"
                 self._defect("bad-record", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
+                self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning))
 
     def _defect(self, code: str, meaning: str, position: int, offset: int | None) -> None:
         path = self.segment.path(layout.LOG)
@@ -209,7 +234,7 @@ class SegmentCheck:
         self.entries.gaps.append(self._open_gap)
         if damage.is_tail and self.next_base is None and self._is_harmless_tail(file, damage, end):
             return
-        self.producers.knows_all = False
+        self.producers.knows_all, self.producers.is_broken = False, True
         size = damage.end - damage.position
         if damage.status == kernel.TRUNCATED and damage.size > size:
             meaning = (
@@ -224,10 +249,11 @@ class SegmentCheck:
         path = self.segment.path(layout.LOG)
         expected = self._state[check_kernel.EXPECTED_OFFSET]
         size = end - damage.position
-        if _is_all_zero(file, damage.position, end):
+        if is_all_zero(file, damage.position, end):
             meaning = f"the last {size} bytes are zeros: a preallocated file, or a write that was cut off"
             self.findings.note("zero-tail", path, meaning, position=damage.position)
-        elif damage.status == kernel.TRUNCATED and not _is_whole_but_for_its_length(
+            self.is_zero_tail = True
+        elif damage.status == kernel.TRUNCATED and not is_whole_but_for_its_length(
             file, damage.position, end
         ):
             meaning = (
@@ -255,7 +281,8 @@ class SegmentCheck:
         if self.next_base is not None:
             self.entries.check_last_time(self._state[check_kernel.LARGEST_TIMESTAMP])
         listed_end = self.end_offset if self.next_base is not None else self._offset_at(self.segment.size)
-        self.producers.check_txn_index(self.segment, txn_index, listed_end)
+        torn_at = self.end_offset if self.is_torn else None
+        self.producers.check_txn_index(self.segment, txn_index, listed_end, torn_at)
         self._check_range()
         self.lost_records = self._state[check_kernel.THIN_BATCHES] > 0
         if self._state[check_kernel.GAPS]:
@@ -275,36 +302,16 @@ class SegmentCheck:
     def _check_range(self) -> None:
         if not self._last_row:
             return
-        position, last = self._last_row[kernel.POSITION], self._last_row[kernel.LAST_OFFSET]
+        last = self._last_row[kernel.LAST_OFFSET]
         if self.next_base is not None and last >= self.next_base:
             meaning = (
                 f"the last batch ends with offset {last}, but the next segment begins at {self.next_base}"
             )
-            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+            self._wrong_offset(self._last_row, meaning, None)
         elif last - self.segment.base_offset > _MAX_RELATIVE_OFFSET:
             meaning = f"offset {last} is too far from the segment's base offset {self.segment.base_offset}"
-            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+            self._wrong_offset(self._last_row, meaning, None)
 
 
 def _next(damage: Damage) -> str:
     return "end of the file" if damage.is_tail else "next good batch"
-
-
-def _is_all_zero(file: File, start: int, end: int) -> bool:
-    while start < end:
-        data = file.pread(min(_CHUNK_BYTES, end - start), start)
-        if not data:
-            return True
-        if data.strip(b"\0"):
-            return False
-        start += len(data)
-    return True
-
-
-def _is_whole_but_for_its_length(file: File, start: int, end: int) -> bool:
-    """Whether the CRC matches if the batch ends with the file: then its length is wrong, and nothing is torn."""
-    if not batch.HEADER_SIZE <= end - start <= LARGE_BATCH_BYTES:
-        return False
-    data = memoryview(file.pread(end - start, start))
-    stored = int.from_bytes(data[batch.CRC_AT : batch.ATTRIBUTES_AT], "big")
-    return data[batch.MAGIC_AT] == batch.MAGIC_V2 and crc32c(data[batch.ATTRIBUTES_AT :]) == stored

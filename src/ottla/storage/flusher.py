@@ -35,7 +35,6 @@ class _Plan(NamedTuple):
     """One sync: how far it goes, and what it says nothing about should that have changed meanwhile."""
 
     target: int
-    sealed: int
     cuts: int
     names: int
     work: Callable[[], None]
@@ -49,7 +48,6 @@ class Flusher:
         self._runtime = runtime
         self.recovery_point = recovery_point
         self.requested = recovery_point  # how far a sync under way, or the last one, goes
-        self._sealed = recovery_point  # below it the indexes are on disk, too
         self.flushed_ms = runtime.monotonic_ms()
         self._waiting: list[tuple[int, Done]] = []
         self._busy = False
@@ -63,14 +61,6 @@ class Flusher:
     def cuts(self) -> int:
         """How often the log was truncated."""
         return self._cuts
-
-    @property
-    def checkpoint_offset(self) -> int:
-        """The recovery point to write down: not past the first old segment whose indexes are not all on disk, because
-        a segment below it is not looked at after a crash."""
-        unsealed = self._log.segments.from_offset(self._sealed)[0]
-        is_active = unsealed is self._log.segments.active
-        return self.recovery_point if is_active else min(self.recovery_point, self._sealed)
 
     def wait(self, offset: int, done: Done) -> None:
         """Call `done` once all below `offset` is on disk."""
@@ -119,7 +109,6 @@ class Flusher:
         self._names += 1
         self.recovery_point = offset if begin_anew else min(self.recovery_point, offset)
         self.requested = min(self.requested, self.recovery_point)
-        self._sealed = min(self._sealed, self.recovery_point)
         lost = [done for wanted, done in self._waiting if begin_anew or wanted > offset]
         self._waiting = [] if begin_anew else [entry for entry in self._waiting if entry[0] <= offset]
         return lost
@@ -132,17 +121,17 @@ class Flusher:
     def _plan(self, *, everything: bool = False) -> _Plan:
         """What to sync, decided now, done elsewhere: whole segments behind the active one, of that its log."""
         fs, directory, segments = self._log.dir.fs, self._log.path, self._log.segments
+        # From the last flushed offset on: its segment may have been active then, with indexes not yet flushed.
+        unflushed = segments.from_offset(max(0, self.recovery_point - 1))
         paths = []
-        # An old segment's log may be on disk since before the roll; its indexes, trimmed at the roll, are not.
-        unsealed = segments.from_offset(min(self.recovery_point, self._sealed))
-        for segment in unsealed:
+        for segment in unflushed:
             paths.append(segment.path(layout.LOG))
             if segment is not segments.active or everything:
                 paths += [segment.path(suffix) for suffix in layout.SEGMENT_SUFFIXES if suffix != layout.LOG]
         # Until one sync of the names has succeeded, every sync brings them along.
         sync_names = self._names != self._durable_names or everything
         if sync_names:
-            paths += [snapshots.path_of(directory, segment.base_offset) for segment in unsealed]
+            paths += [snapshots.path_of(directory, segment.base_offset) for segment in unflushed]
             paths.append(snapshots.path_of(directory, self._log.end_offset))
 
         def work() -> None:
@@ -151,8 +140,7 @@ class Flusher:
             if sync_names:
                 fs.sync_dir(directory)
 
-        sealed = segments.active.base_offset
-        return _Plan(self._log.end_offset, sealed, self._cuts, self._names, work)
+        return _Plan(self._log.end_offset, self._cuts, self._names, work)
 
     def _synced(self, plan: _Plan, error: BaseException | None) -> None:
         self._busy = False
@@ -175,7 +163,6 @@ class Flusher:
         self._durable_names = max(self._durable_names, plan.names)
         if plan.cuts == self._cuts:
             self.recovery_point = max(self.recovery_point, plan.target)
-            self._sealed = max(self._sealed, plan.sealed)
         ready = [entry for entry in self._waiting if entry[0] <= self.recovery_point]
         self._waiting = [entry for entry in self._waiting if entry[0] > self.recovery_point]
         for _, done in ready:

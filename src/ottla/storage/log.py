@@ -25,7 +25,7 @@ from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
 from ottla.storage.flusher import Done as Flushed
 from ottla.storage.flusher import Flusher
-from ottla.storage.fs import Bytes
+from ottla.storage.fs import Bytes, FileSystem
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
@@ -277,7 +277,7 @@ class Log:
         try:
             if base_offset == active.base_offset and active.size == 0:
                 self.segments.remove(active)
-                active.delete()
+                active.close()
             elif base_offset in self.segments or base_offset < active.base_offset:
                 raise StorageError(
                     f"{self.partition}: cannot roll to {base_offset}: a segment begins there or later"
@@ -292,8 +292,11 @@ class Log:
         fs = self.dir.fs
         for suffix in layout.SEGMENT_SUFFIXES:
             stray = f"{self.path}/{layout.segment_file(base_offset, suffix)}"
-            if fs.exists(stray):
+            if fs.exists(stray) and suffix != layout.LOG:
                 fs.unlink(stray)
+            elif fs.exists(stray):
+                # Not unlinked: were no log file there when the power goes, the next start would count from 0 again.
+                _empty(fs, stray)
         segment = Segment(
             fs,
             self.path,
@@ -360,13 +363,18 @@ class Log:
         self.dir.check_online()
         lost = self.flusher.cut(offset, begin_anew=True)
         try:
-            for segment in reversed(list(self.segments)):
+            old = list(self.segments)
+            for segment in old:
                 self.segments.remove(segment)
-                segment.delete()
+                segment.close()
             snapshots.delete_after(self.dir.fs, self.path, -1)
             self.producers.clear(offset)
             self.end_offset = self.high_watermark = offset
+            # The new segment first: there is never a moment without one.
             self._begin_segment(offset)
+            for segment in reversed(old):
+                if segment.base_offset != offset:
+                    segment.delete()
             self.epochs.clear()
             self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
         except OSError as error:
@@ -422,6 +430,8 @@ class Log:
                 self.segments.remove(segment)
                 segment.rename(layout.DELETED)
                 self._deletions.append((due_ms, segment))
+            # The log start is not written down where the first segment says it: that must be durable, then.
+            self.dir.fs.sync_dir(self.path)
         except OSError as error:
             raise self.dir.fail(error, f"deleting segments of {self.partition}") from error
 
@@ -471,3 +481,13 @@ class Log:
         self.flusher.stop()
         for segment in self.segments:
             segment.close()
+
+
+def _empty(fs: FileSystem, path: str) -> None:
+    file = fs.open(path, write=True)
+    try:
+        if file.size():
+            file.truncate(0)
+            file.sync()  # what is appended next must not be followed by what was cut
+    finally:
+        file.close()

@@ -86,7 +86,9 @@ class _Loader:
         self._clean = clean
         self._recovery_point = recovery_point
         self._start_offset = start_offset
-        self._may_have_gaps = may_have_gaps
+        # A repair leaves gaps on purpose, as a cleaner does, and the bytes it took out beside them.
+        repaired = any(name.endswith(layout.QUARANTINE) for name in self._fs.list_dir(path))
+        self._may_have_gaps = may_have_gaps or repaired
         self._now_ms = runtime.now_ms()
         self._producers = ProducerState(producer_expiration_ms)
         self._epochs = self._load_epochs()
@@ -156,16 +158,18 @@ class _Loader:
     def _check_flushed(self) -> None:
         """A quick look at segments that need no recovery. A bad index is rebuilt; records are cut only where the chain
         of batches breaks, because what lies below the recovery point was good once and is not given up for one CRC."""
-        unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
+        unflushed = [] if self._clean else self._unflushed()
+        # The segment of the last flushed offset may have been active then: its log was flushed, its indexes were not.
+        half_flushed = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))[:1]
         for segment in list(self._segments):
-            if segment not in unflushed and not _looks_whole(self._fs, segment):
+            if segment not in unflushed and (segment in half_flushed or not _looks_whole(self._fs, segment)):
                 self._recover(segment, flags=0)
-                segment.sync()  # nothing else will: it lies below what a flush looks at
+                segment.sync()  # no later flush would look at it again
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
         if not self._clean and len(self._segments):
-            self._recover_from(self._recovery_point)
+            self._recover_unflushed()
         if len(self._segments):
             end_offset = segment_end_offset(self._segments.active)
             if end_offset >= self._start_offset:
@@ -179,10 +183,12 @@ class _Loader:
         self._segments.add(Segment(self._fs, self._path, base_offset, self._config, created_ms=self._now_ms))
         return base_offset
 
-    def _recover_from(self, offset: int) -> None:
-        unflushed = self._segments.from_offset(offset)
+    def _unflushed(self) -> list[Segment]:
+        return self._segments.from_offset(self._recovery_point)
+
+    def _recover_unflushed(self) -> None:
         damaged = False
-        for segment in unflushed:
+        for segment in self._unflushed():
             if damaged:
                 self._drop(segment)
                 continue

@@ -57,6 +57,11 @@ class SimulatedRuntime:
             count += 1
         return count
 
+    def forget_pending(self) -> None:
+        """The process was killed: what is queued is never done."""
+        if self._queue:
+            self._queue.clear()
+
     def map_blocking(
         self,
         work: Callable[[T], R],

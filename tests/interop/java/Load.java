@@ -11,26 +11,29 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 
 /**
- * Streams of random batches that go on until the broker is gone. A stream names its partition, its producer and a
- * seed; with a transactional producer it commits or aborts after every few batches.
+ * Streams of random batches that go on until the broker is gone. A stream names its partition, its producer, a
+ * seed, and whether every record needs a key; with a transactional producer it commits or aborts after every few batches.
  */
 final class Load {
-    private int batches;
-    private int running;
+    private static final int ENDED = -1;
+    private final List<Integer> batches = new ArrayList<>();
 
     /** Sends until something fails: the end of the broker is the end of the stream. */
     void run(JsonNode stream, KafkaProducer<byte[], byte[]> producer, TopicPartition tp) {
         Random random = new Random(stream.get("seed").asLong());
+        long pauseMs = stream.path("pause_ms").asLong(0);
+        boolean keyed = stream.get("keyed").asBoolean();
         boolean transactional = stream.get("producer").has("transactional.id");
-        begun();
+        int number = begun();
         try {
             while (true) {
                 if (transactional) {
                     producer.beginTransaction();
                 }
                 for (int left = 1 + random.nextInt(3); left > 0; left--) {
-                    sendBatch(producer, tp, random);
-                    counted();
+                    sendBatch(producer, tp, random, keyed);
+                    counted(number);
+                    Thread.sleep(pauseMs);
                 }
                 if (transactional && random.nextInt(3) == 0) {
                     producer.abortTransaction();
@@ -39,44 +42,52 @@ final class Load {
                 }
             }
         } catch (Exception e) {
-            ended();
+            e.printStackTrace();
+            ended(number);
         }
     }
 
-    /** Waits until the streams have written so many batches more. */
-    synchronized void await(int more) throws InterruptedException {
-        int target = batches + more;
-        while (batches < target) {
-            if (batches > 0 && running == 0) {
-                throw new IllegalStateException("the load has ended after " + batches + " batches");
-            }
+    /** Waits until each of so many streams has written so many batches more. */
+    synchronized void await(int streams, int more) throws InterruptedException {
+        while (batches.size() < streams) {
             wait();
         }
+        List<Integer> before = new ArrayList<>(batches);
+        for (int number = 0; number < streams; number++) {
+            while (batches.get(number) < before.get(number) + more) {
+                if (batches.get(number) == ENDED) {
+                    throw new IllegalStateException("stream " + number + " has ended");
+                }
+                wait();
+            }
+        }
     }
 
-    private synchronized void begun() {
-        running++;
+    private synchronized int begun() {
+        batches.add(0);
+        notifyAll();
+        return batches.size() - 1;
     }
 
-    private synchronized void counted() {
-        batches++;
+    private synchronized void counted(int number) {
+        batches.set(number, batches.get(number) + 1);
         notifyAll();
     }
 
-    private synchronized void ended() {
-        running--;
+    private synchronized void ended(int number) {
+        batches.set(number, ENDED);
         notifyAll();
     }
 
-    private static void sendBatch(KafkaProducer<byte[], byte[]> producer, TopicPartition tp, Random random)
-            throws Exception {
+    private static void sendBatch(
+            KafkaProducer<byte[], byte[]> producer, TopicPartition tp, Random random, boolean keyed) throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (int left = 1 + random.nextInt(20); left > 0; left--) {
             List<Header> headers = new ArrayList<>();
             if (random.nextInt(4) == 0) {
                 headers.add(new RecordHeader("seed", random.nextBoolean() ? null : bytes(random, 10)));
             }
-            byte[] key = random.nextInt(5) == 0 ? null : ("key-" + random.nextInt(100)).getBytes();
+            byte[] key = !keyed && random.nextInt(5) == 0 ? null : ("key-" + random.nextInt(100)).getBytes();
             byte[] value = random.nextInt(10) == 0 ? null : bytes(random, 200);
             sent.add(producer.send(new ProducerRecord<>(tp.topic(), tp.partition(), key, value, headers)));
         }

@@ -1,0 +1,222 @@
+"""A random story of a log directory on a recorded disk, and what was promised at each moment of it.
+
+The promises are marks in the disk's history: `power_loss.py` cuts the power at every point and holds the log
+directory to the last mark before. What a log may hold is a list of batches (a version); it holds a stretch of
+one of the versions that are allowed at the time, with nothing missing inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import NamedTuple
+
+from ottla.config import LogConfig
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
+from ottla.storage.validation import Origin
+from ottla.testing.disk import SimulatedDisk
+from tests.reliability.model import Written, read_all
+from tests.reliability.scenarios import SMALL, SimulatedRuntime, Writer, open_manager
+
+LAZY = replace(SMALL, retention_bytes=3000)  # flushed when somebody asks
+EAGER = replace(SMALL, retention_bytes=3000, flush_messages=1)  # every append asks
+TOPICS: dict[str, LogConfig] = {"lazy": LAZY, "eager": EAGER}
+
+
+class Promise(NamedTuple):
+    """What holds for one log when the power goes now."""
+
+    partition: TopicPartition
+    versions: tuple[int, ...]  # numbers of the versions that it may hold
+    flushed: int  # nothing before this offset is missing
+    lowest_start: int
+    highest_start: int
+    may_be_gone: bool = False
+    may_be_there: bool = True
+
+
+@dataclass
+class Tracked:
+    """A log of the story: its writer keeps the current version."""
+
+    promise: Promise
+    writer: Writer
+
+
+class Story:
+    """Runs random actions; afterwards `history`, `versions` and `chapters` tell what happened."""
+
+    def __init__(self, seed: int, actions: int) -> None:
+        self._rng = Random(f"story {seed}")
+        self.runtime = SimulatedRuntime(seed, queued=True)
+        self._disk = SimulatedDisk(now_ms=self.runtime.now_ms)
+        self.versions: list[list[Written]] = []
+        self.chapters: list[tuple[int, str]] = []  # (number of the first operation, action)
+        self._tracked: dict[TopicPartition, Tracked] = {}
+        self._gone: list[Promise] = []
+        self.history = self._disk.record()
+        self._manager = open_manager(self._disk, self.runtime, TOPICS)
+        self._begin("create")
+        for topic in TOPICS:
+            self._create(topic)
+        for _ in range(actions):
+            self._act()
+
+    def _begin(self, action: str) -> None:
+        self.chapters.append((len(self.history.operations), action))
+
+    def _mark(self) -> None:
+        promises = [tracked.promise for tracked in self._tracked.values()]
+        self.history.mark(tuple(sorted([*promises, *self._gone])))
+
+    def _promise(self, tracked: Tracked, **changes: object) -> None:
+        tracked.promise = tracked.promise._replace(**changes)  # type: ignore[arg-type]
+        self._mark()
+
+    def _log(self, tracked: Tracked) -> Log:
+        return self._manager.logs[tracked.promise.partition]
+
+    def _create(self, topic: str) -> None:
+        number = sum(1 for p in [*self._tracked, *(g.partition for g in self._gone)] if p.topic == topic)
+        partition = TopicPartition(topic, number)
+        writer = Writer(self._rng, self.runtime)
+        promise = Promise(partition, (len(self.versions),), 0, 0, 0, may_be_gone=True)
+        self.versions.append(writer.batches)
+        tracked = self._tracked[partition] = Tracked(promise, writer)
+        self._mark()
+        self._manager.get_or_create(partition)
+        self._promise(tracked, may_be_gone=False)
+
+    def _act(self) -> None:
+        choices = (
+            ("append", self._append, 12), ("flush", self._flush, 3), ("background sync", self._sync, 5),
+            ("roll", self._roll, 2), ("checkpoint", self._checkpoint, 3), ("truncate", self._truncate, 2),
+            ("truncate fully", self._start_anew, 1), ("delete records", self._delete_records, 1),
+            ("retention", self._retention, 2), ("delete partition", self._delete, 1),
+            ("clean stop", self._stop, 1), ("kill", self._kill, 1),
+        )  # fmt: skip
+        weights = [weight for _, _, weight in choices]
+        name, action, _ = self._rng.choices(choices, weights)[0]
+        self._begin(name)
+        self.runtime.advance(self._rng.randrange(500))
+        action(self._rng.choice(list(self._tracked.values())))
+
+    # -- the actions
+
+    def _append(self, tracked: Tracked) -> None:
+        log, writer, rng = self._log(tracked), tracked.writer, self._rng
+        if rng.random() < 0.15:
+            writer.leader_epoch += 1
+        for _ in range(rng.randint(1, 3)):
+            kind, in_transaction = rng.randrange(5), writer.open_transactions()
+            if kind == 0 and in_transaction:
+                marker = writer.marker(rng.choice(in_transaction), is_abort=rng.random() < 0.5)
+                writer.append(log, marker, Origin.COORDINATOR)
+            elif kind == 1:
+                writer.append(log, writer.from_producer(7))
+            elif kind == 2:
+                writer.append(log, writer.from_producer(rng.choice([100, 101]), transactional=True))
+            elif kind == 3:
+                writer.append_fetched(log, [writer.plain() for _ in range(rng.randint(1, 3))])
+            else:
+                writer.append(log, writer.plain())
+        if log.config.flush_messages == 1 or rng.random() < 0.3:
+            self._acknowledge(tracked, log)
+
+    def _acknowledge(self, tracked: Tracked, log: Log) -> None:
+        """Promise what is there now, as soon as the log says that it is flushed."""
+        offset = log.end_offset
+
+        def done(error: BaseException | None) -> None:
+            if error is None and offset > tracked.promise.flushed:
+                self._promise(tracked, flushed=offset)
+
+        log.when_flushed(offset, done)
+
+    def _flush(self, tracked: Tracked) -> None:
+        log = self._log(tracked)
+        log.flush()
+        self._promise(tracked, flushed=log.end_offset)
+
+    def _sync(self, _: Tracked) -> None:
+        self.runtime.run_pending()
+
+    def _roll(self, tracked: Tracked) -> None:
+        self._log(tracked).roll()
+
+    def _checkpoint(self, _: Tracked) -> None:
+        self._manager.checkpoint()
+        for tracked in self._tracked.values():
+            self._promise(tracked, lowest_start=tracked.promise.highest_start)
+
+    def _new_version(self, tracked: Tracked, batches: list[Written], flushed: int) -> tuple[int, ...]:
+        """Until it is done the old version is as good as the new one."""
+        number = len(self.versions)
+        self.versions.append(batches)
+        tracked.writer.batches = batches
+        self._promise(tracked, versions=(*tracked.promise.versions, number), flushed=flushed)
+        return (number,)
+
+    def _truncate(self, tracked: Tracked) -> None:
+        log, old = self._log(tracked), tracked.writer.batches
+        offset = self._rng.randint(log.start_offset, log.end_offset)
+        kept = [written for written in old if written.last < offset]
+        end = old[len(kept)].first if len(kept) < len(old) else offset  # a batch is cut whole or not at all
+        new = self._new_version(tracked, kept, min(tracked.promise.flushed, end))
+        self._promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
+        self._manager.truncate(tracked.promise.partition, offset)
+        self._promise(tracked, versions=new, highest_start=log.start_offset)
+
+    def _start_anew(self, tracked: Tracked) -> None:
+        log = self._log(tracked)
+        offset = log.end_offset + self._rng.randint(0, 5)
+        new = self._new_version(tracked, [], 0)
+        self._promise(tracked, highest_start=offset)
+        log.truncate_fully_and_start_at(offset)
+        self._promise(tracked, versions=new, lowest_start=offset)
+
+    def _delete_records(self, tracked: Tracked) -> None:
+        log = self._log(tracked)
+        log.raise_high_watermark(log.end_offset)
+        offset = self._rng.randint(log.start_offset, log.high_watermark)
+        self._promise(tracked, highest_start=offset)
+        log.raise_start_offset(offset)
+
+    def _retention(self, _: Tracked) -> None:
+        for tracked in self._tracked.values():
+            log = self._log(tracked)
+            log.raise_high_watermark(log.end_offset)
+            self._promise(tracked, highest_start=log.high_watermark)
+        self._manager.apply_retention()
+        for tracked in self._tracked.values():
+            self._promise(tracked, highest_start=self._log(tracked).start_offset)
+
+    def _delete(self, tracked: Tracked) -> None:
+        self._promise(tracked, may_be_gone=True)
+        self._manager.delete(tracked.promise.partition)
+        self._gone.append(tracked.promise._replace(may_be_there=False))
+        del self._tracked[tracked.promise.partition]
+        self._mark()
+        self._create(tracked.promise.partition.topic)
+
+    def _stop(self, _: Tracked) -> None:
+        if self._rng.random() < 0.5:
+            self.runtime.run_pending()
+        self._manager.close()
+        self._reopen()
+
+    def _kill(self, _: Tracked) -> None:
+        """The process dies, the machine goes on: the page cache keeps everything."""
+        self._manager.abandon()
+        self._reopen()
+
+    def _reopen(self) -> None:
+        """What a clean stop or a recovery leaves is on disk."""
+        self.runtime.forget_pending()
+        self._manager = open_manager(self._disk, self.runtime, TOPICS)
+        for tracked in self._tracked.values():
+            log = self._log(tracked)
+            assert tracked.promise.lowest_start <= log.start_offset <= tracked.promise.highest_start
+            assert read_all(log) == [w for w in tracked.writer.batches if w.last >= log.start_offset]
+            self._promise(tracked, flushed=log.end_offset, highest_start=log.start_offset)
