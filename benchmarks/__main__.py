@@ -43,7 +43,7 @@ def main() -> None:
     # Only a whole run makes a page that can be compared with the one before.
     if not (args.quick or args.without_kafka) and len(args.only) == len(BENCHMARKS):
         report.PAGE.write_text(report.page(figures, scale))
-        print(f"written: {report.PAGE}")
+        print(f"written: {report.PAGE.name}")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ def _compact(source: Path, data_dir: Path) -> Cost:
         manager.open()
         log = manager.get_or_create(PARTITION)
         log.raise_high_watermark(log.end_offset)
+        before = log.size_bytes
         cost = clock(
             lambda: compaction.compact(
                 log,
@@ -52,6 +53,8 @@ def _compact(source: Path, data_dir: Path) -> Cost:
                 load_factor=defaults.log_cleaner_io_buffer_load_factor,
             )
         )
+        if log.size_bytes >= before:
+            raise RuntimeError("nothing was compacted")
     runtime.close()
     shutil.rmtree(data_dir)
     return cost

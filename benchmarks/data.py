@@ -24,7 +24,7 @@ OFFSETS_BYTES = 16  # what an append writes into a client's batch
 
 # Batches get the time of their append, as if producers had sent them one after another.
 _STAMPED = LogConfig(message_timestamp_type="LogAppendTime")
-COMPACTED = LogConfig(cleanup_policy=("compact",))
+COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 
 class Kind(NamedTuple):

@@ -10,6 +10,7 @@ import time
 from benchmarks.data import LARGE, PARTITION, SEED, SMALL, Kind, managed, write_log
 from benchmarks.measure import Bench, Figure, mib
 from ottla.storage import log_reader
+from ottla.storage.log import Log
 
 _LIMIT_US = 20
 
@@ -37,7 +38,7 @@ def _measure(bench: Bench, kind: Kind) -> Figure:
     return Figure(what, ours, "", median, "us", f"< {_LIMIT_US}", median < _LIMIT_US)
 
 
-def _time_reads(log: log_reader.Log, offsets: list[int]) -> list[int]:
+def _time_reads(log: Log, offsets: list[int]) -> list[int]:
     took = []
     for offset in offsets:
         began = time.perf_counter_ns()

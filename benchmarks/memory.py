@@ -19,6 +19,7 @@ from ottla.storage import layout
 from ottla.storage.fs import RealFileSystem
 
 _LIMIT_MIB = 200
+_ROOT = Path(__file__).parents[1]
 _STATUS = Path("/proc/self/status")
 
 
@@ -32,6 +33,7 @@ def run(bench: Bench) -> list[Figure]:
             stdout=subprocess.PIPE,
             text=True,
             check=True,
+            cwd=_ROOT,
         )
         peak_mib = int(done.stdout) / 2**20
         what = f"peak memory: {step} {mib(size_bytes)}"

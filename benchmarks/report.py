@@ -13,7 +13,7 @@ from tests.interop.kafka import NEWEST
 from benchmarks.measure import Figure, Scale
 from ottla.records import kernel
 
-PAGE = Path("docs/benchmarks.md")
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 _HEAD = """# Benchmarks
 

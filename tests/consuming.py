@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,15 @@ MAX_OUTPUT_BYTES = 1 << 26
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 
 
-def open_logs(data_dir: Path, runtime: Runtime, **configs: Any) -> tuple[LogManager, dict[str, Log]]:
+def open_logs(
+    data_dir: Path,
+    runtime: Runtime,
+    defaults: LogConfig,
+    topic_configs: Mapping[str, LogConfig] | None = None,
+) -> tuple[LogManager, dict[str, Log]]:
     """Open a data directory; every log with all it holds readable, as on a broker without followers."""
-    manager = LogManager(
-        RealFileSystem(), runtime, BrokerConfig(log_dirs=(str(data_dir),)), defaults=LogConfig(**configs)
-    )
+    broker = BrokerConfig(log_dirs=(str(data_dir),))
+    manager = LogManager(RealFileSystem(), runtime, broker, defaults=defaults, topic_configs=topic_configs)
     manager.open()
     for log in manager.logs.values():
         log.raise_high_watermark(log.end_offset)

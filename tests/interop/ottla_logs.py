@@ -14,7 +14,8 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.control import Marker, build_marker
-from ottla.runtime import SystemRuntime
+from ottla.runtime import Runtime, SystemRuntime
+from ottla.storage import compaction
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -23,7 +24,25 @@ from ottla.storage.log_reader import Isolation, read
 from ottla.storage.validation import Origin
 from tests.consuming import as_dict
 
-SMALL = {"internal_segment_bytes": 3000, "index_interval_bytes": 600, "segment_index_bytes": 16_384}
+SMALL = {"internal.segment.bytes": "3000", "index.interval.bytes": "600", "segment.index.bytes": "16384"}
+# The lag keeps Kafka's cleaner away from what ours has done.
+COMPACT = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
+TOPICS = {
+    **{f"codec-{codec.name.lower()}": SMALL for codec in Codec},
+    "txn": SMALL,
+    "append-time": {**SMALL, "message.timestamp.type": "LogAppendTime"},
+    "recompressed": {**SMALL, "compression.type": "zstd"},
+    "trimmed": {**SMALL, "file.delete.delay.ms": "0"},
+    "truncated": SMALL,
+    "large": {**SMALL, "internal.segment.bytes": "500000"},
+    "replicated": SMALL,
+    "far": {**SMALL, **COMPACT},
+    "compacted": {**SMALL, **COMPACT, "file.delete.delay.ms": "0"},
+    "compacted-txn": {**SMALL, **COMPACT, "file.delete.delay.ms": "0"},
+    "empty": SMALL,
+}
+CONFIGS = {topic: LogConfig.from_properties(properties) for topic, properties in TOPICS.items()}
+DEFAULTS = LogConfig.from_properties(SMALL)
 WORDS = (
     b"castle process trial metamorphosis ottla milena josefine amerika burrow penal colony judgment".split()
 )
@@ -79,6 +98,7 @@ class Partition:
     aborted: set[int] = field(default_factory=set)
     markers: dict[int, Ended] = field(default_factory=dict)
     producers: dict[int, Producer] = field(default_factory=dict)
+    cleaned_to: int | None = None
 
     @property
     def committed(self) -> list[dict[str, Any]]:
@@ -138,7 +158,7 @@ class Partition:
 
     def jump(self, base_offset: int) -> None:
         """A batch far behind the last one, as a follower may get it from a compacted leader."""
-        records = self.random_records(3)
+        records = self.keyed_records(3)
         data = build_batch(records, base_offset=base_offset, leader_epoch=self.epoch)
         self.log.append_as_follower(data)
         for offset, record in enumerate(records, base_offset):
@@ -150,6 +170,21 @@ class Partition:
         for producer in self.producers.values():
             producer.sequence = self.log.end_offset
         self.records = [r for r in self.records if r["offset"] < self.log.end_offset]
+
+    def compact(self, runtime: Runtime) -> None:
+        """Clean the log; of every key the last record is left, and all that could not be cleaned yet."""
+        self.log.raise_high_watermark(self.log.end_offset)
+        # The lag in the settings is for Kafka.
+        now_ms = runtime.now_ms() + self.log.config.min_compaction_lag_ms
+        cleaned_to = compaction.compact(
+            self.log, self.cleaned_to, now_ms, runtime, map_bytes=1 << 20, load_factor=0.9, force=True
+        )
+        assert cleaned_to is not None
+        clean = [r for r in self.records if r["offset"] < cleaned_to and r["offset"] not in self.aborted]
+        last = {r["key"]: r["offset"] for r in clean}
+        kept = set(last.values())
+        self.records = [r for r in self.records if r["offset"] >= cleaned_to or r["offset"] in kept]
+        self.cleaned_to = cleaned_to
 
     def delete_below(self, offset: int) -> None:
         self.log.raise_high_watermark(self.log.end_offset)
@@ -194,25 +229,16 @@ class Writer:
     def __init__(self, data_dir: Path, rng: random.Random) -> None:
         self.rng = rng
         self.runtime = SystemRuntime()
-        self.topic_configs = {
-            "append-time": LogConfig(message_timestamp_type="LogAppendTime", **SMALL),
-            "recompressed": LogConfig(compression_type="zstd", **SMALL),
-            "large": LogConfig(**{**SMALL, "internal_segment_bytes": 500_000}),
-            "trimmed": LogConfig(file_delete_delay_ms=0, **SMALL),
-        }
+        broker = BrokerConfig(log_dirs=(str(data_dir),))
         self.manager = LogManager(
-            RealFileSystem(),
-            self.runtime,
-            BrokerConfig(log_dirs=(str(data_dir),)),
-            defaults=LogConfig(**SMALL),
-            topic_configs=self.topic_configs,
+            RealFileSystem(), self.runtime, broker, defaults=DEFAULTS, topic_configs=CONFIGS
         )
         self.manager.open()
         self.partitions: dict[str, Partition] = {}
         self._next_producer_id = FIRST_PRODUCER_ID
 
     def play(self) -> dict[str, Partition]:
-        """Two leader epochs, with checkpoints between them."""
+        """Two leader epochs, with checkpoints between them; every topic of TOPICS gets its log."""
         for epoch in (0, 1):
             self._codecs(epoch)
             self._transactions("txn", epoch)
@@ -223,12 +249,13 @@ class Writer:
             self._trimmed(epoch)
             self._truncated(epoch)
             self._large(epoch)
+            self._compacted(epoch)
             self.runtime.drain()
             self.manager.checkpoint()
         far = self._partition("far", 1)
-        far.fill(2, Codec.NONE)
+        far.append(far.keyed_records(20), Codec.NONE)
         far.jump(FAR_OFFSET)
-        far.fill(2, Codec.LZ4)
+        far.append(far.keyed_records(20), Codec.LZ4)
         self._partition("empty", 0)
         self._leave_open()
         self._partition("replicated", 0).replicate(self.partitions["txn"])
@@ -296,6 +323,16 @@ class Writer:
         partition.fill(6, Codec.SNAPPY, self._producer())
         if epoch == 0:
             partition.cut(partition.log.end_offset // 2)
+
+    def _compacted(self, epoch: int) -> None:
+        partition = self._partition("compacted", epoch)
+        producer = self._producer()
+        for codec in (Codec.NONE, Codec.GZIP) * 6:
+            partition.append(partition.keyed_records(12), codec, producer)
+        partition.compact(self.runtime)
+        self._transactions("compacted-txn", epoch)
+        if epoch == 1:
+            self.partitions["compacted-txn"].compact(self.runtime)
 
     def _large(self, epoch: int) -> None:
         """Batches of more than one block in every codec."""

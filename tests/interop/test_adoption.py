@@ -16,12 +16,8 @@ from tests.consuming import consume, open_logs
 from tests.interop.adopt import adopt_checkpoints, adopt_partition, forget_clean_shutdown
 from tests.interop.client import KafkaClient, record
 from tests.interop.kafka import NEWEST, KafkaBroker
-from tests.interop.ottla_logs import SMALL, Partition, Writer
+from tests.interop.ottla_logs import CONFIGS, DEFAULTS, TOPICS, Partition, Writer
 
-TOPIC_CONFIGS = {
-    "append-time": {"message.timestamp.type": "LogAppendTime"},
-    "recompressed": {"compression.type": "zstd"},
-}
 TORN = "codec-zstd"
 FIRST_KAFKA_EPOCH = 2
 LED_ANEW = re.compile(rf"Leader (\S+)-0 with topic id .* starts at leader epoch {FIRST_KAFKA_EPOCH} ")
@@ -50,26 +46,15 @@ class Adopted:
 def stopped_broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The work directory of a stopped broker that knows all the topics."""
     work_dir = tmp_path_factory.mktemp("broker") / "work"
-    topics = Writer(tmp_path_factory.mktemp("names"), random.Random(0))
-    names = list(topics.play())
-    topics.stop()
     with KafkaBroker(NEWEST, work_dir) as broker, broker.client() as client:
-        for topic in names:
-            client.call("create", topic=topic, partitions=1, configs=configs(topic))
+        for topic, configs in TOPICS.items():
+            client.call("create", topic=topic, partitions=1, configs=configs)
         broker.stop()
     # A restart makes the leaders' epoch higher than those that ottla writes.
     with KafkaBroker(NEWEST, work_dir) as broker:
-        broker.wait_until(lambda text: set(names) <= set(LED_ANEW.findall(text)))
+        broker.wait_until(lambda text: set(TOPICS) <= set(LED_ANEW.findall(text)))
         broker.stop()
     return work_dir
-
-
-def configs(topic: str) -> dict[str, str]:
-    return {
-        "internal.segment.bytes": "500000" if topic == "large" else str(SMALL["internal_segment_bytes"]),
-        "index.interval.bytes": str(SMALL["index_interval_bytes"]),
-        **TOPIC_CONFIGS.get(topic, {}),
-    }
 
 
 @pytest.fixture(scope="module", params=["closed", "killed"])
@@ -160,7 +145,7 @@ def append_to_all(client: KafkaClient, topics: list[str]) -> None:
 
 def reopen(data_dir: Path, found: Adopted) -> None:
     runtime = SystemRuntime()
-    manager, logs = open_logs(data_dir, runtime, **SMALL)
+    manager, logs = open_logs(data_dir, runtime, DEFAULTS, CONFIGS)
     for topic in found.partitions:
         log = logs[f"{topic}-0"]
         found.epochs[topic] = log.epochs.entries
@@ -201,8 +186,11 @@ def test_kafka_serves_from_any_offset(adopted: Adopted) -> None:
 
 def test_kafka_finds_any_time(adopted: Adopted) -> None:
     for topic, partition in adopted.partitions.items():
+        empty = [segment for segment in partition.log.segments if not segment.size]
         for answer in adopted.times[topic]:
-            assert answer == partition.first_at(answer[0])
+            # Kafka looks no further than a segment that compaction has emptied.
+            if answer[1] is not None or not empty:
+                assert answer == partition.first_at(answer[0])
 
 
 def test_kafka_finds_nothing_to_complain_of_but_the_torn_batch(adopted: Adopted) -> None:

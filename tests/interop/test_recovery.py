@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ottla.config import LogConfig
 from ottla.runtime import SystemRuntime
 from ottla.storage import producer_snapshot
 from ottla.storage.log import Log
@@ -20,7 +21,15 @@ from tests.consuming import consume, open_logs
 from tests.interop.client import KafkaClient
 from tests.interop.kafka import NEWEST, KafkaBroker
 
-SETTINGS = {"segment_index_bytes": 16_384, "index_interval_bytes": 600}
+SETTINGS = {"segment.index.bytes": "16384", "index.interval.bytes": "600"}
+PLAIN = tuple(f"plain-{number}" for number in range(7))
+COMPACTED = tuple(f"compacted-{number}" for number in range(3))
+TOPICS = (*PLAIN, *COMPACTED)
+COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+# All is cleaned again and again: a kill finds the cleaner at work.
+BUSY_CLEANER = {"log.cleaner.backoff.ms": "20", "log.cleaner.dedupe.buffer.size": "2000000"}
+CONFIGS = {topic: LogConfig.from_properties({**SETTINGS, **COMPACT}) for topic in COMPACTED}
+NO_CLEANER = {"log.cleaner.enable": "false"}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LOST = (".index", ".timeindex", ".txnindex", ".snapshot", "")  # the last is leader-epoch-checkpoint
 
@@ -59,9 +68,9 @@ def left(
 ) -> Left:
     work_dir = tmp_path_factory.mktemp("load") / "work"
     killed = request.param == "killed"
-    with KafkaBroker(NEWEST, work_dir) as broker, broker.client() as client:
+    with KafkaBroker(NEWEST, work_dir, BUSY_CLEANER) as broker, broker.client() as client:
         begin_load(client, rng)
-        client.call("await_load", batches=rng.randint(300, 500))
+        client.call("await_load", batches=rng.randint(500, 700))
         if killed:
             broker.kill()
         else:
@@ -81,26 +90,34 @@ def left(
 def begin_load(client: KafkaClient, rng: random.Random) -> None:
     """Topics of all kinds, each partition written to by one or two producers at once."""
     streams = []
-    for number, codec in enumerate((*CODECS, *rng.choices(CODECS, k=2))):
-        topic = f"topic-{number}"
+    for number, topic in enumerate(TOPICS):
         partitions = rng.randint(1, 2)
-        stamped = rng.random() < 0.3
         configs = {
-            "internal.segment.bytes": str(rng.randint(3000, 30_000)),
-            "index.interval.bytes": str(SETTINGS["index_interval_bytes"]),
-            "message.timestamp.type": "LogAppendTime" if stamped else "CreateTime",
+            # One topic of each kind has many segments, whatever the seed.
+            "internal.segment.bytes": "3000" if number % 7 == 0 else str(rng.randint(3000, 30_000)),
+            "message.timestamp.type": rng.choice(("CreateTime", "CreateTime", "LogAppendTime")),
+            **SETTINGS,
+            **(COMPACT if topic in COMPACTED else {}),
         }
         client.call("create", topic=topic, partitions=partitions, configs=configs)
+        codec = CODECS[number % len(CODECS)]
         for partition in range(partitions):
             for writer in range(rng.randint(1, 2)):
                 name = f"{topic}-{partition}-{writer}"
                 producer = {"client.id": name, "compression.type": codec}
-                if rng.random() < 0.5:
+                if rng.random() < 0.5 or number % 7 == 0:
                     producer |= {"transactional.id": name, "transaction.timeout.ms": "900000"}
                 else:
                     producer |= {"enable.idempotence": rng.choice(("true", "false"))}
-                seed = rng.randrange(2**31)
-                streams.append({"topic": topic, "partition": partition, "producer": producer, "seed": seed})
+                streams.append(
+                    {
+                        "topic": topic,
+                        "partition": partition,
+                        "producer": producer,
+                        "keyed": topic in COMPACTED,
+                        "seed": rng.randrange(2**31),
+                    }
+                )
     client.call("load", streams=streams)
 
 
@@ -111,7 +128,7 @@ def copy_of(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def opened(data_dir: Path) -> Iterator[dict[str, Log]]:
     runtime = SystemRuntime()
-    manager, logs = open_logs(data_dir, runtime, **SETTINGS)
+    manager, logs = open_logs(data_dir, runtime, LogConfig.from_properties(SETTINGS), CONFIGS)
     yield logs
     manager.close()
     runtime.close()
@@ -124,7 +141,7 @@ def reading(log: Log) -> Reading:
 
 def let_kafka_read(work_dir: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Reading]]:
     found = {}
-    with KafkaBroker(NEWEST, work_dir) as broker, broker.client() as client:
+    with KafkaBroker(NEWEST, work_dir, NO_CLEANER) as broker, broker.client() as client:
         loaded = {
             name: tuple(map(int, offsets))
             for name, *offsets in _LOADED.findall(broker.log_text())
@@ -174,11 +191,11 @@ def test_what_kafka_has_recovered_is_read_as_kafka_reads_it(left: Left) -> None:
 
 
 def test_the_load_reaches_every_kind_of_record(left: Left) -> None:
-    found = [one for name, ours in left.ours.items() if name.startswith("topic") for one in ours.records]
-    assert len(found) > 1000
-    aborted = sum(len(ours.records) - len(ours.committed) for ours in left.ours.values())
-    assert aborted > 10
-    assert max(left.segments.values()) > 3
+    ours = left.ours
+    assert sum(len(found.records) for found in ours.values()) > 1000
+    assert sum(len(found.records) - len(found.committed) for found in ours.values()) > 10
+    assert left.segments["plain-0-0"] > 3
+    assert len(ours["compacted-0-0"].records) < ours["compacted-0-0"].end * 0.8
 
 
 def test_lost_indexes_are_rebuilt_as_kafka_had_written_them(
@@ -186,7 +203,7 @@ def test_lost_indexes_are_rebuilt_as_kafka_had_written_them(
 ) -> None:
     """From the logs alone: no index, no snapshot, no leader epochs, no checkpoint."""
     data_dir = copy_of(left.data_dir, tmp_path_factory)
-    files = [path for path in data_dir.glob("topic-*/*") if path.suffix in LOST]
+    files = [path for path in data_dir.glob("plain-*/*") if path.suffix in LOST]
     assert {path.suffix for path in files} == set(LOST)
     kept = {path: path.read_bytes() for path in files}
     (data_dir / "recovery-point-offset-checkpoint").unlink()

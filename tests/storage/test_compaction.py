@@ -208,6 +208,41 @@ def test_nothing_from_the_first_open_transaction_on_is_cleaned(compacted: Compac
     assert compacted.pairs() == [(3, "a", "4")]
 
 
+def test_a_segment_that_holds_an_open_transaction_is_left_alone(compacted: CompactedLog) -> None:
+    compacted.append(("a", "1"))
+    compacted.append(("a", "2"))
+    compacted.append(("a", "3"), producer_id=7, transactional=True)
+    compacted.roll()
+    assert compacted.clean() is None
+    assert [offset for offset, _, _ in compacted.pairs()] == [0, 1, 2]
+
+
+def test_an_aborted_transaction_says_nothing_about_the_next_one(compacted: CompactedLog) -> None:
+    compacted.append(("a", "void"), producer_id=7, transactional=True)
+    compacted.end(7, commit=False)
+    compacted.roll()
+    compacted.clean()  # the transaction index still names it
+    compacted.append(("b", "1"), producer_id=7, transactional=True)
+    compacted.append(("b", "2"), producer_id=7, transactional=True)
+    compacted.end(7, commit=True)
+    compacted.roll()
+    compacted.clean()
+    assert compacted.pairs() == [(3, "b", "2")]
+
+
+def test_a_marker_is_judged_by_the_data_of_its_own_transaction(compacted: CompactedLog) -> None:
+    compacted.append(("stays", "1"), producer_id=7, transactional=True)
+    compacted.end(7, commit=True)
+    compacted.append(("goes", "1"), producer_id=7, transactional=True)
+    compacted.end(7, commit=True)
+    compacted.append(("goes", "2"), producer_id=7)
+    for key in ("x", "y"):
+        compacted.append((key, "1"))
+        compacted.roll()
+        compacted.clean()
+    assert [(m.base_offset, m.has_delete_horizon) for m in compacted.markers()] == [(1, False), (3, True)]
+
+
 def test_nothing_from_the_high_watermark_on_is_cleaned(compacted: CompactedLog) -> None:
     log = compacted.log
     compacted.append(("a", "1"))
@@ -379,6 +414,15 @@ def test_small_segments_become_one_again(compacted: CompactedLog) -> None:
     ]
 
 
+def test_a_gap_at_the_end_of_a_segment_counts_as_cleaned(compacted: CompactedLog) -> None:
+    compacted.append(("a", "1"))
+    compacted.log.roll(10)
+    compacted.log.append_as_follower(_plain("b", "1", base_offset=10))
+    compacted.log.raise_high_watermark(11)
+    assert compacted.clean() == 10
+    assert compacted.clean() is None
+
+
 def test_a_group_is_bounded_by_its_indexes(world: World) -> None:
     compacted = CompactedLog(
         world, internal_segment_bytes=10_000, segment_index_bytes=24, index_interval_bytes=0
@@ -455,8 +499,14 @@ def test_a_map_that_is_too_small_takes_several_rounds(compacted: CompactedLog) -
             compacted.append((f"key{key}", f"{round_number}"))
     compacted.roll()
     ends = []
+    before = list(compacted.log.segments)
     while (cleaned_to := compacted.clean(map_bytes=24 * 16, load_factor=0.75)) is not None:
         ends.append(cleaned_to)
+        after = list(compacted.log.segments)
+        assert [s for s in after if s.base_offset >= cleaned_to] == [
+            s for s in before if s.base_offset >= cleaned_to
+        ]
+        before = after
         compacted.check()
     assert ends == sorted(set(ends))
     assert len(ends) > 3

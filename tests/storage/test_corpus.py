@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ottla.config import LogConfig
 from ottla.records import batch, kernel
 from ottla.records.record import read_batches, read_records
 from ottla.storage import log_reader
@@ -18,7 +19,7 @@ from tests.corpus import NAMES, expected, unpack
 from tests.dumping import printed, scanned
 
 YEAR_MS = 365 * 86_400_000
-INDEX_BYTES = 16_384  # as the brokers that wrote the corpus had it
+CONFIG = LogConfig(segment_index_bytes=16_384)  # as the brokers that wrote the corpus had it
 
 
 @pytest.fixture(params=NAMES)
@@ -37,7 +38,7 @@ def data_dir(name: str, tmp_path: Path) -> Path:
 
 
 def opened(data_dir: Path, now_ms: int = START_MS) -> tuple[LogManager, dict[str, Log]]:
-    return open_logs(data_dir, SimulatedRuntime(now_ms=now_ms), segment_index_bytes=INDEX_BYTES)
+    return open_logs(data_dir, SimulatedRuntime(now_ms=now_ms), CONFIG)
 
 
 def seen(logs: dict[str, Log]) -> dict[str, Any]:

@@ -385,14 +385,14 @@ def test_a_directory_that_fails_while_loading_leaves_the_others(two: Broker) -> 
 
 def test_a_directory_that_cannot_be_opened_leaves_the_others(two: Broker) -> None:
     two.open().close()
-    point = Point("lock", ".lock", "ottla.storage.log_manager._open_dirs")
+    point = Point("lock", ".lock", "ottla.storage.opened_dir.open_dir")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point, error=errno.EACCES)))
     assert set(manager.failed_dirs) == {"/d1"}
     assert [log_dir.path for log_dir in manager.online_dirs] == ["/d2"]
 
 
 def test_without_any_directory_there_is_no_broker(broker: Broker) -> None:
-    point = Point("lock", ".lock", "ottla.storage.log_manager._open_dirs")
+    point = Point("lock", ".lock", "ottla.storage.opened_dir.open_dir")
     with pytest.raises(StorageError, match="no log directory"):
         broker.open(FaultyFileSystem(broker.fs, Fault(point, error=errno.EACCES)))
 

@@ -144,6 +144,8 @@ def list_partition(fs: FileSystem, path: str) -> Partition:
             if file_name.endswith(layout.QUARANTINE):
                 found.has_quarantine = True
             found.strangers.append(file_name)
+        elif parsed.marker == layout.QUARANTINE:
+            found.strangers.append(file_name)
         elif parsed.marker:
             found.leftovers.append(file_name)
         elif parsed.base_offset > MAX_BASE_OFFSET:

@@ -13,7 +13,7 @@ from ottla.logtools import side_files, source
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
-from ottla.logtools.verify_epochs import EpochChecks
+from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import MissingOffsets, Progress, SegmentCheck
 from ottla.storage import layout
@@ -42,6 +42,11 @@ class LogReport:
     end_offset: int = 0
     is_damaged: bool = False  # batches could not be read
     topic_id: str | None = None
+    partition: Partition = field(
+        default_factory=lambda: Partition("", "", None)
+    )  # as it was when it was read
+    checks: list[SegmentCheck] = field(default_factory=list)
+    wrong_epochs: list[WrongEpoch] = field(default_factory=list)
 
 
 def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
@@ -107,7 +112,10 @@ class _LogCheck:
         self._judge_what_compaction_explains()
         base = partition.segments[0].base_offset if partition.segments else 0
         damaged = any(check.damages for check in self._checks)
-        return LogReport(self._findings, base, end_offset, damaged, self._check_topic_id())
+        topic_id = self._check_topic_id()
+        return LogReport(
+            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self._epochs.wrong
+        )
 
     def _check_segments(self, snapshots: dict[int, bytes]) -> int:
         end_offset = self._partition.segments[0].base_offset if self._partition.segments else 0
@@ -211,10 +219,9 @@ class _LogCheck:
             or any(check.lost_records for check in self._checks)
             or places > 1
         )
-        joint = explained or any(check.entries and check.entries.joint_entries for check in self._checks)
-        for check in self._checks:
-            for entry in check.entries.doubtful if check.entries and not joint else []:
-                check.entries.bad_joint(entry) if check.entries else None
+        if not explained and not any(check.joint_entries for check in self._checks):
+            for finding in (finding for check in self._checks for finding in check.doubtful_entries):
+                self._findings.add(finding)
         if not explained:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)

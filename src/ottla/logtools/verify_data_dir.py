@@ -67,6 +67,7 @@ def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) ->
         around = _surroundings(checkpoints, partition.topic_partition, is_clean=is_clean)
         report = verify_log(fs, partition, around, on_progress)
         yield from report.findings.all()
+        report.findings, report.checks = Findings(), []  # there may be thousands of partitions
         if marked is None and partition.topic_partition is not None:
             reports[partition.topic_partition] = report
     findings = Findings()

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.findings import DEFECT, Findings
+from ottla.logtools.findings import DEFECT, Finding, Findings
 from ottla.logtools.index_files import IndexFile
 from ottla.logtools.reading import batch_bytes, read_records
 from ottla.records import batch, check_kernel, kernel
@@ -54,9 +54,7 @@ class EntryChecks:
     time_index: IndexFile | None
     gaps: list[Gap] = field(default_factory=list)
     joint_entries: int = 0
-    doubtful: list[_Joint] = field(
-        default_factory=list
-    )  # joint if anything says that this log has such entries
+    doubtful: list[Finding] = field(default_factory=list)  # defects unless this log has joint entries
     _waiting: list[_Joint] = field(default_factory=list)
     _offset_slot: int = 0
     _time_slot: int = 0
@@ -117,18 +115,19 @@ class EntryChecks:
             named = window.rows[at * kernel.ROW + kernel.POSITION]
             is_last = joint.slot + 1 == index.entries
             if last_offsets[at] != joint.offset or not (is_last or named < index[joint.slot + 1][1]):
-                self.bad_joint(joint)
+                self.findings.add(self._bad_joint(joint))
             elif joint.offset in self._offsets_with_times():
                 self.joint_entries += 1
             elif not joint.of_old_format:
-                self.doubtful.append(joint)
+                self.doubtful.append(self._bad_joint(joint))
         self._waiting = still_waiting
 
-    def bad_joint(self, joint: _Joint) -> None:
+    def _bad_joint(self, joint: _Joint) -> Finding:
         assert self.offset_index is not None
         where = f"the batch at position {joint.position}"
         meaning = f"entry {joint.slot} says offset {joint.offset}, which is not that of {where}"
-        self._bad_offset_entry(self.offset_index, joint.slot, meaning)
+        path, position = self.offset_index.path, joint.slot * self.offset_index.entry.size
+        return Finding(DEFECT, _BAD_OFFSET_ENTRY, path, meaning, position, joint.offset)
 
     def _offsets_with_times(self) -> set[int]:
         """The offsets in the time index: an entry is added to both at once, so that they bear each other out."""
@@ -184,7 +183,7 @@ class EntryChecks:
     def finish(self, *, is_torn: bool) -> None:
         """What is left points behind the last batch. That is only harmless if the last batch is torn."""
         for joint in self._waiting:
-            self.bad_joint(joint)
+            self.findings.add(self._bad_joint(joint))
         for index, first, code in (
             (self.offset_index, self._offset_slot, _BAD_OFFSET_ENTRY),
             (self.time_index, self._time_slot, _BAD_TIME_ENTRY),

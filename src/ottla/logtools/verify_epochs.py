@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.logtools.findings import Findings
 from ottla.records import check_kernel, kernel
 
 _NO_EPOCH = -1
+_MAX_WRONG = 10_000  # more than that, and it is not the batches that are wrong
 _CARRIED = (check_kernel.EPOCH, check_kernel.EPOCH_ENTRY, check_kernel.EPOCH_WRONG)
 
 
@@ -26,6 +28,16 @@ class _Run:
     epoch: int
     by_checkpoint: int
     from_entry_start: bool
+    batches: list[tuple[str, int, int]] = field(default_factory=list)  # file, position, size
+
+
+class WrongEpoch(NamedTuple):
+    """A batch whose leader epoch can be put right."""
+
+    file: str
+    position: int
+    size: int
+    leader_epoch: int
 
 
 @dataclass(slots=True)
@@ -38,6 +50,7 @@ class EpochChecks:
     lines: list[int]  # where in the checkpoint each entry stands
     trimmed_below: int  # batches below may have no epoch in the checkpoint
     known: array[int] = field(init=False)
+    wrong: list[WrongEpoch] = field(default_factory=list)
     _carried: list[int] = field(default_factory=lambda: [-1, -1, 0])
     _run: _Run | None = None
 
@@ -57,9 +70,13 @@ class EpochChecks:
             meaning = f"the batch says leader epoch {epoch}, but an earlier one says {expected}"
             self.findings.defect("leader-epoch", file, meaning, position=position, offset=offset)
             return
-        self._end_run(next_epoch=expected if begins_entry else None)
-        if kind == check_kernel.EPOCH_DIFFERS:
-            self._run = _Run(file, position, offset, epoch, expected, begins_entry)
+        differs = kind == check_kernel.EPOCH_DIFFERS
+        run = self._run
+        if not (differs and run and not begins_entry and (run.epoch, run.by_checkpoint) == (epoch, expected)):
+            self._end_run(next_epoch=expected if begins_entry else None)
+            run = self._run = _Run(file, position, offset, epoch, expected, begins_entry) if differs else None
+        if run is not None and len(run.batches) < _MAX_WRONG:
+            run.batches.append((file, position, row[kernel.SIZE]))
 
     def finish(self, end_offset: int) -> None:
         self._end_run(next_epoch=_NO_EPOCH)
@@ -93,6 +110,8 @@ class EpochChecks:
             meaning = f"batches from offset {run.offset} on say epoch {run.epoch}, not {run.by_checkpoint}"
             line = self.lines[number + begins_late]
             self.findings.defect("epoch-checkpoint", self.path, meaning, position=line, offset=run.offset)
+        else:
+            self.wrong += [WrongEpoch(*batch, run.by_checkpoint) for batch in run.batches]
 
     def _before_first(self, run: _Run) -> None:
         meaning = f"no epoch is known for offset {run.offset}, whose batch says {run.epoch}"

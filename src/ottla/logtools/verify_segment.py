@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crc32c import crc32c
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.findings import Findings
+from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.reading import batch_bytes, check_compressed
 from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
@@ -56,6 +56,16 @@ class MissingOffsets:
     places: int = 1  # how many such places there are in that file
 
 
+@dataclass(frozen=True, slots=True)
+class WrongBatch:
+    """A batch that can be read but must not stay as it is. What is given can be put right in its header."""
+
+    position: int
+    size: int
+    meaning: str
+    base_offset: int | None = None
+
+
 @dataclass(slots=True)
 class SegmentCheck:
     """The check of one segment, and what the log's checks need to know afterwards."""
@@ -71,8 +81,12 @@ class SegmentCheck:
     missing: MissingOffsets | None = None
     lost_records: bool = False  # batches that a compaction made smaller
     entries: EntryChecks | None = None
+    joint_entries: int = 0
+    doubtful_entries: list[Finding] = field(default_factory=list)
     is_torn: bool = False
+    is_zero_tail: bool = False
     damages: list[Damage] = field(default_factory=list)
+    wrong: list[WrongBatch] = field(default_factory=list)
     _state: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.CHECK_STATE)))
     _found: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS)))
     _last_row: array[int] = field(default_factory=lambda: array("q"))
@@ -95,6 +109,9 @@ class SegmentCheck:
         finally:
             file.close()
         self._finish(txn_index)
+        self.joint_entries, self.doubtful_entries = self.entries.joint_entries, self.entries.doubtful
+        self.entries = None  # a log may have thousands of segments
+        self._found = array("q")
 
     def _index(self, suffix: str) -> IndexFile | None:
         path = self.segment.path(suffix)
@@ -159,6 +176,8 @@ class SegmentCheck:
             if kind == check_kernel.OVERLAP:
                 previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
                 self._overlap(row, previous, expected, third)
+            elif kind == check_kernel.RESUMES:
+                self.wrong[-1] = replace(self.wrong[-1], base_offset=expected)
             else:
                 self.epochs.event(kind, row, expected, bool(third), file.path)
         self._check_compressed(file, window)
@@ -180,7 +199,11 @@ class SegmentCheck:
             meaning = f"the first batch says base offset {base}, below the segment's own {at_least}"
         else:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
-        self._defect("base-offset", meaning, wrong[kernel.POSITION], base)
+        self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
+
+    def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:
+        self._defect("base-offset", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
+        self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning, right))
 
     def _check_compressed(self, file: File, window: Window) -> None:
         keep = array("q", bytes(8 * window.count))
@@ -194,6 +217,7 @@ class SegmentCheck:
             except CorruptRecordError as error:
                 meaning = f"the CRC matches, but the records cannot be read: {error}"
                 self._defect("bad-record", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
+                self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning))
 
     def _defect(self, code: str, meaning: str, position: int, offset: int | None) -> None:
         path = self.segment.path(layout.LOG)
@@ -227,6 +251,7 @@ class SegmentCheck:
         if _is_all_zero(file, damage.position, end):
             meaning = f"the last {size} bytes are zeros: a preallocated file, or a write that was cut off"
             self.findings.note("zero-tail", path, meaning, position=damage.position)
+            self.is_zero_tail = True
         elif damage.status == kernel.TRUNCATED and not _is_whole_but_for_its_length(
             file, damage.position, end
         ):
@@ -275,15 +300,15 @@ class SegmentCheck:
     def _check_range(self) -> None:
         if not self._last_row:
             return
-        position, last = self._last_row[kernel.POSITION], self._last_row[kernel.LAST_OFFSET]
+        last = self._last_row[kernel.LAST_OFFSET]
         if self.next_base is not None and last >= self.next_base:
             meaning = (
                 f"the last batch ends with offset {last}, but the next segment begins at {self.next_base}"
             )
-            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+            self._wrong_offset(self._last_row, meaning, None)
         elif last - self.segment.base_offset > _MAX_RELATIVE_OFFSET:
             meaning = f"offset {last} is too far from the segment's base offset {self.segment.base_offset}"
-            self._defect("base-offset", meaning, position, self._last_row[kernel.BASE_OFFSET])
+            self._wrong_offset(self._last_row, meaning, None)
 
 
 def _next(damage: Damage) -> str:

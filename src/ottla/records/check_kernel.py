@@ -44,7 +44,7 @@ CHECK_STATE = 20
 ) = range(15)
 
 FOUND = 4
-OVERLAP, EPOCH_DIFFERS, EPOCH_AGREES, EPOCH_FALLS = range(1, 5)
+OVERLAP, EPOCH_DIFFERS, EPOCH_AGREES, EPOCH_FALLS, RESUMES = range(1, 6)
 
 NOT_ASCENDING, NO_BATCH, WRONG_OFFSET, WRONG_TIMESTAMP, NOT_LARGEST, INSIDE_BATCH, PAST_BATCH = range(1, 8)
 
@@ -137,9 +137,11 @@ def _check_order(
         if blame and kept[3] > 0:
             kept[3] -= 1  # what looked like a gap before it
         # Where the next batch begins if only this one's offset is wrong.
-        kept[14] = expected + (last - base) + 1 if expected < _INT64_MAX - (last - base) else -1
+        kept[14] = expected + (last - base) + 1 if not blame and expected < _INT64_MAX - (last - base) else -1
     elif base > expected and not wraps:
-        if base != kept[14]:
+        if base == kept[14]:
+            used = _note(out, room, used, 5, index, kept[2], 0)
+        else:
             if kept[3] == 0:
                 kept[4] = row[at + _POSITION]
                 kept[5] = expected
@@ -181,6 +183,8 @@ def _check_epoch(
         kept[9] = epoch
         return used
     entry: cython.Py_ssize_t = kept[10]
+    while entry >= 0 and known[2 * entry + 1] > row[at + _BASE_OFFSET]:  # a wrong offset had led too far
+        entry -= 1
     while entry + 1 < epoch_count and known[2 * entry + 3] <= row[at + _BASE_OFFSET]:
         entry += 1
     moved: cython.bint = entry != kept[10]
@@ -190,7 +194,7 @@ def _check_epoch(
         if kept[11]:
             used = _note(out, room, used, 3, index, right, moved)
             kept[11] = 0
-    elif not kept[11] or moved or epoch != kept[9]:
+    else:
         used = _note(out, room, used, 2, index, right, moved)
         kept[11] = 1
     kept[9] = epoch

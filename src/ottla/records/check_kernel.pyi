@@ -36,6 +36,7 @@ EPOCH_DIFFERS: (
     int  # row, epoch by the checkpoint (-1: none), 1 if it is the first batch of its checkpoint entry, else 0
 )
 EPOCH_AGREES: int  # after such: row, epoch, 1 if it is the first batch of its checkpoint entry, else 0
+RESUMES: int  # after an OVERLAP: row, the base offset that the batch before should have, 0
 EPOCH_FALLS: int  # without a checkpoint: row, the larger epoch before it, 0
 
 def check_rows(rows: array[int], count: int, state: array[int], epochs: array[int], found: array[int]) -> int:

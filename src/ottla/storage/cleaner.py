@@ -101,7 +101,7 @@ class Cleaner:
     def _fill_map(self) -> None:
         source = self._source
         first = source.first_dirty_offset
-        txns = CleanedTxns(txn for txn in self._aborted if txn.last_offset >= first)
+        txns = CleanedTxns(self._aborted)
         ends = [*source.bases[1:], source.end_offset]
         for segment, end in zip(self._segments, ends, strict=True):
             if end <= first:

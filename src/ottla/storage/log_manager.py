@@ -1,43 +1,29 @@
 """All logs of a broker, over its log directories: opening, making, deleting, checkpoints, the clean stop.
 
 Each directory is locked, recovered on threads of its own and checkpointed by itself; one that fails goes offline with
-its logs while the others go on. Background work (flush by time, retention, delayed deletion, expiry) is one method
-each, called by whoever keeps time.
+its logs while the others go on. Background work (flush by time, retention, delayed deletion, expiry, cleaning) is one
+method each, called by whoever keeps time.
 """
 
 from __future__ import annotations
 
-import base64
-import posixpath
 import uuid
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.errors import BrokerError, CorruptCheckpointError, LogDirLockedError, StorageError
+from ottla.errors import BrokerError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, retention
-from ottla.storage.fs import File, FileSystem, raise_open_file_limit
+from ottla.storage import checkpoint, layout, opened_dir, retention
+from ottla.storage.fs import FileSystem, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
+from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
+from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.recovery import load_log
 
-_METADATA_TOPIC = "__cluster_metadata"  # a KRaft controller's own log; it is not a partition of ours
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
-
-
-class Opened(NamedTuple):
-    """A log directory that is in use."""
-
-    dir: LogDir
-    lock: File
-    clean: bool
-    recovery_points: dict[TopicPartition, int] | None  # None: not known
-    start_offsets: dict[TopicPartition, int]
-    high_watermarks: dict[TopicPartition, int]
-    cleaned: dict[TopicPartition, int]
 
 
 class LogManager:
@@ -59,11 +45,12 @@ class LogManager:
         self._defaults = defaults or LogConfig()
         self._topic_configs = dict(topic_configs or {})
         self._node_id = node_id
-        self._opened: list[Opened] = []
+        self._opened: list[OpenedDir] = []
         # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
         # old segments, sockets.
         self._handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
         self._logs: dict[TopicPartition, Log] = {}
+        self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
 
@@ -85,79 +72,24 @@ class LogManager:
             raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
 
     def _open_dirs(self) -> None:
-        cluster_id = self._cluster_id()
+        cluster_id = opened_dir.cluster_id(self._fs, self._config.log_dirs, self._runtime)
         for path in self._config.log_dirs:
-            lock: File | None = None
+            identity = opened_dir.new_identity(cluster_id, self._node_id, self._runtime)
             try:
-                self._make_log_dir(path)
-                lock = self._fs.lock(f"{path}/{layout.LOCK}")
-                if lock is None:
-                    raise LogDirLockedError(
-                        f"{path} is in use by another process; stop it, or choose another directory"
-                    )
-                self._opened.append(self._open_dir(path, lock, cluster_id))
+                self._opened.append(opened_dir.open_dir(self._fs, path, identity))
             except OSError as error:
                 self.failed_dirs[path] = error
-                if lock is not None:
-                    lock.close()
-
-    def _open_dir(self, path: str, lock: File, cluster_id: str) -> Opened:
-        fs = self._fs
-        self._identify(path, cluster_id)
-        clean = checkpoint.consume_clean_shutdown(fs, path)
-        log_dir = LogDir(fs, path)
-        names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
-        others = (self._read_offsets(f"{path}/{name}") or {} for name in names)
-        return Opened(log_dir, lock, clean, self._read_offsets(f"{path}/{layout.RECOVERY_POINTS}"), *others)
-
-    def _make_log_dir(self, path: str) -> None:
-        """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
-        above = posixpath.dirname(path) or "."
-        if not self._fs.exists(path):
-            if not self._fs.exists(above):
-                self._make_log_dir(above)
-            self._fs.make_dir(path)
-            self._fs.sync_dir(above)
-
-    def _read_offsets(self, path: str) -> dict[TopicPartition, int] | None:
-        """None, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
-        try:
-            return checkpoint.read_offsets(self._fs, path) if self._fs.exists(path) else None
-        except CorruptCheckpointError:
-            return None
-
-    def _cluster_id(self) -> str:
-        """That of a directory which has one already, or a new one: all directories of a broker share it."""
-        for path in self._config.log_dirs:
-            try:
-                known = checkpoint.read_properties(self._fs, f"{path}/{layout.META_PROPERTIES}")
-            except (OSError, CorruptCheckpointError):
-                continue
-            if "cluster.id" in known:
-                return known["cluster.id"]
-        return self._random_id()
-
-    def _identify(self, path: str, cluster_id: str) -> None:
-        """Every directory names its cluster, its node and itself."""
-        file = f"{path}/{layout.META_PROPERTIES}"
-        if not self._fs.exists(file):
-            properties = {
-                "version": "1",
-                "cluster.id": cluster_id,
-                "node.id": str(self._node_id),
-                "directory.id": self._random_id(),
-            }
-            checkpoint.write_properties(self._fs, file, properties)
-
-    def _random_id(self) -> str:
-        number = uuid.UUID(int=self._runtime.randrange(2**128), version=4)
-        return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=").replace("-", "A", 1)
 
     def _load_all(self, on_progress: Progress | None) -> None:
-        work = [(opened, name) for opened in self._opened for name in self._partition_dirs(opened)]
+        work: list[tuple[OpenedDir, str]] = []
+        for opened in self._opened:
+            found = opened_dir.contents(opened.dir)
+            work += [(opened, name) for name in found.partitions]
+            now_ms = self._runtime.monotonic_ms()
+            self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in found.doomed]
         done = 0
 
-        def report(item: tuple[Opened, str]) -> None:
+        def report(item: tuple[OpenedDir, str]) -> None:
             nonlocal done
             done += 1
             if on_progress:
@@ -183,34 +115,7 @@ class LogManager:
             cause = error.__cause__
             log_dir.fail(cause if isinstance(cause, OSError) else OSError(str(error)), "loading")
 
-    def _partition_dirs(self, opened: Opened) -> list[str]:
-        """Names of directories to load. `-delete` ones are queued, `-stray` ones left alone, strangers refused."""
-        names = []
-        try:
-            listed = sorted(name for name in self._fs.list_dir(opened.dir.path) if self._is_dir(opened, name))
-        except OSError as error:
-            opened.dir.fail(error, "listing")
-            return []
-        for name in listed:
-            marked = layout.parse_marked_dir(name)
-            partition = layout.parse_partition_dir(name)
-            if marked is not None:
-                if marked[1] == layout.DELETE_DIR:
-                    self._doomed.append(
-                        (self._runtime.monotonic_ms(), opened.dir, f"{opened.dir.path}/{name}")
-                    )
-            elif partition is None:
-                raise StorageError(
-                    f"{opened.dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"
-                )
-            elif partition.topic != _METADATA_TOPIC:
-                names.append(name)
-        return names
-
-    def _is_dir(self, opened: Opened, name: str) -> bool:
-        return self._fs.is_dir(f"{opened.dir.path}/{name}")
-
-    def _load(self, opened: Opened, name: str) -> Log:
+    def _load(self, opened: OpenedDir, name: str) -> Log:
         partition = layout.parse_partition_dir(name)
         assert partition is not None
         log = load_log(
@@ -294,6 +199,7 @@ class LogManager:
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
         log = self._logs.pop(partition)
+        self.cleaner.forget(partition)
         log.abandon()
         unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
         path = f"{log.dir.path}/{layout.marked_dir(partition, unique, layout.DELETE_DIR)}"
@@ -303,6 +209,9 @@ class LogManager:
         except OSError as error:
             raise log.dir.fail(error, f"deleting {partition}") from error
         self._doomed.append((self._runtime.monotonic_ms() + log.config.file_delete_delay_ms, log.dir, path))
+        opened = self._dir_of(log)
+        if opened.cleaned.pop(partition, None) is not None:
+            opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
         self.checkpoint(log.dir)
 
     # -- background work
@@ -348,28 +257,35 @@ class LogManager:
         for log in self.logs.values():
             log.producers.remove_expired(now_ms)
 
+    def clean(self) -> Log | None:
+        """Begin to compact the log that needs it most, in the background; None if there is nothing to begin."""
+        candidates = [
+            (log, self._dir_of(log).cleaned.get(tp)) for tp, log in self.logs.items() if log.config.compact
+        ]
+        return self.cleaner.start(candidates, self._cleaned)
+
+    def _cleaned(self, log: Log, first_dirty_offset: int) -> None:
+        opened = self._dir_of(log)
+        opened.cleaned[log.partition] = first_dirty_offset
+        opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
+
+    def _dir_of(self, log: Log) -> OpenedDir:
+        return next(opened for opened in self._opened if opened.dir is log.dir)
+
     # -- checkpoints, stopping
 
     def checkpoint(self, only: LogDir | None = None) -> None:
         """Write recovery points, log start offsets and high watermarks of each directory."""
-        for log_dir in self.online_dirs:
-            if only is not None and log_dir is not only:
+        for opened in self._opened:
+            if opened.dir.offline or only not in (None, opened.dir):
                 continue
-            logs = {partition: log for partition, log in self._logs.items() if log.dir is log_dir}
-            values = {
-                layout.RECOVERY_POINTS: {tp: log.recovery_point for tp, log in logs.items()},
-                layout.LOG_START_OFFSETS: {
-                    tp: log.start_offset
-                    for tp, log in logs.items()
-                    if log.start_offset > log.segments.first.base_offset
-                },
-                layout.HIGH_WATERMARKS: {tp: log.high_watermark for tp, log in logs.items()},
+            logs = {partition: log for partition, log in self._logs.items() if log.dir is opened.dir}
+            started = {
+                tp: log for tp, log in logs.items() if log.start_offset > log.segments.first.base_offset
             }
-            try:
-                for name, offsets in values.items():
-                    checkpoint.write_offsets(self._fs, f"{log_dir.path}/{name}", offsets)
-            except OSError as error:
-                log_dir.fail(error, "writing checkpoints")
+            opened.write(layout.RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs.items()})
+            opened.write(layout.LOG_START_OFFSETS, {tp: log.start_offset for tp, log in started.items()})
+            opened.write(layout.HIGH_WATERMARKS, {tp: log.high_watermark for tp, log in logs.items()})
 
     def close(self) -> None:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""

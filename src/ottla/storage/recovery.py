@@ -86,7 +86,9 @@ class _Loader:
         self._clean = clean
         self._recovery_point = recovery_point
         self._start_offset = start_offset
-        self._may_have_gaps = may_have_gaps
+        # A repair leaves gaps on purpose, as a cleaner does, and the bytes it took out beside them.
+        repaired = any(name.endswith(layout.QUARANTINE) for name in self._fs.list_dir(path))
+        self._may_have_gaps = may_have_gaps or repaired
         self._now_ms = runtime.now_ms()
         self._producers = ProducerState(producer_expiration_ms)
         self._epochs = self._load_epochs()

@@ -12,7 +12,7 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 
 /**
  * Streams of random batches that go on until the broker is gone. A stream names its partition, its producer and a
- * seed; with a transactional producer it commits or aborts after every few batches.
+ * seed, and whether every record needs a key; with a transactional producer it commits or aborts after every few batches.
  */
 final class Load {
     private int batches;
@@ -21,6 +21,7 @@ final class Load {
     /** Sends until something fails: the end of the broker is the end of the stream. */
     void run(JsonNode stream, KafkaProducer<byte[], byte[]> producer, TopicPartition tp) {
         Random random = new Random(stream.get("seed").asLong());
+        boolean keyed = stream.get("keyed").asBoolean();
         boolean transactional = stream.get("producer").has("transactional.id");
         begun();
         try {
@@ -29,7 +30,7 @@ final class Load {
                     producer.beginTransaction();
                 }
                 for (int left = 1 + random.nextInt(3); left > 0; left--) {
-                    sendBatch(producer, tp, random);
+                    sendBatch(producer, tp, random, keyed);
                     counted();
                 }
                 if (transactional && random.nextInt(3) == 0) {
@@ -68,15 +69,15 @@ final class Load {
         notifyAll();
     }
 
-    private static void sendBatch(KafkaProducer<byte[], byte[]> producer, TopicPartition tp, Random random)
-            throws Exception {
+    private static void sendBatch(
+            KafkaProducer<byte[], byte[]> producer, TopicPartition tp, Random random, boolean keyed) throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (int left = 1 + random.nextInt(20); left > 0; left--) {
             List<Header> headers = new ArrayList<>();
             if (random.nextInt(4) == 0) {
                 headers.add(new RecordHeader("seed", random.nextBoolean() ? null : bytes(random, 10)));
             }
-            byte[] key = random.nextInt(5) == 0 ? null : ("key-" + random.nextInt(100)).getBytes();
+            byte[] key = !keyed && random.nextInt(5) == 0 ? null : ("key-" + random.nextInt(100)).getBytes();
             byte[] value = random.nextInt(10) == 0 ? null : bytes(random, 200);
             sent.add(producer.send(new ProducerRecord<>(tp.topic(), tp.partition(), key, value, headers)));
         }

@@ -1,0 +1,230 @@
+"""Mends a log: says what it would do, and does it when told to.
+
+In this order: batches that cannot stay are set aside and taken out of their log, a torn tail is cut, then every
+damaged file that follows from the log (indexes, snapshots, leader epochs) is built anew. Each step leaves a log that
+a broker can open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ottla.logtools import source
+from ottla.logtools.derive import derive
+from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify_segment import SegmentCheck
+from ottla.logtools.writing import (
+    Edit,
+    bound_checkpoints,
+    data_dir_of,
+    rewrite_log,
+    set_aside,
+    set_file_aside,
+)
+from ottla.storage import checkpoint, layout
+from ottla.storage.checkpoint import replace_file
+from ottla.storage.fs import FileSystem
+
+Progress = Callable[[int], None]
+_DERIVED_CODES = (
+    "missing-index",
+    "index-size",
+    "offset-index-entry",
+    "time-index-entry",
+    "time-index-short",
+    "txn-index-size",
+    "txn-index-entry",
+    "txn-index-missing",
+    "bad-snapshot",
+    "snapshot-differs",
+    "stray-snapshot",
+    "epoch-checkpoint",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a repair does."""
+
+    action: str  # cut, quarantine, patch, rebuild, remove
+    file: str
+    meaning: str
+    position: int | None = None
+    size: int | None = None
+
+
+@dataclass(slots=True)
+class RepairPlan:
+    """What to do to one partition, and what cannot be done."""
+
+    partition: Partition
+    steps: list[Step] = field(default_factory=list)
+    unmended: list[Finding] = field(default_factory=list)
+    needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
+    edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
+    cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)
+    rebuild: set[str] = field(default_factory=set)
+
+    @property
+    def changes_log(self) -> bool:
+        return bool(self.edits or self.cuts)
+
+
+def plan_repair(
+    fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress, *, skip_corrupt: bool
+) -> RepairPlan:
+    """Check a partition, and say what would mend it."""
+    report = verify_log(fs, partition, around, on_progress)
+    plan = RepairPlan(report.partition)
+    handled: set[tuple[str, int | None]] = set()
+    for check in report.checks:
+        edits = _plan_log(plan, check, handled, skip_corrupt=skip_corrupt)
+        edits += _plan_epochs(plan, check, report, handled, edits)
+        if edits:
+            plan.edits.append((check.segment, edits))
+    for finding in report.findings.all():
+        if finding.level == DEFECT and (finding.file, finding.position) not in handled:
+            _plan_side_file(plan, finding, report, skip_corrupt=skip_corrupt)
+    if plan.changes_log:
+        _rebuild_all(plan)
+    for path in sorted(plan.rebuild):
+        action = "remove" if _is_stray_snapshot(plan.partition, path, report.end_offset) else "rebuild"
+        plan.steps.append(Step(action, path, f"{action} it from the log"))
+    return plan
+
+
+def _plan_log(
+    plan: RepairPlan, check: SegmentCheck, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
+) -> list[Edit]:
+    path = check.segment.path(layout.LOG)
+    edits = []
+    for damage in check.damages:
+        handled.add((path, damage.position))
+        edit = Edit(damage.position, damage.end, damage.meaning)
+        size = damage.end - damage.position
+        if damage.is_tail and check.next_base is None:
+            if not check.is_zero_tail:
+                plan.cuts.append((check.segment, edit))
+                meaning = f"copy the last {size} bytes aside and cut them off: {damage.meaning}"
+                plan.steps.append(Step("cut", path, meaning, damage.position, size))
+        elif skip_corrupt:
+            edits.append(edit)
+            meaning = f"copy {size} bytes aside and take them out of the log: {damage.meaning}"
+            plan.steps.append(Step("quarantine", path, meaning, damage.position, size))
+        else:
+            handled.discard((path, damage.position))
+    for wrong in check.wrong:
+        handled.add((path, wrong.position))
+        edit = Edit(wrong.position, wrong.position + wrong.size, wrong.meaning, wrong.base_offset)
+        if wrong.base_offset is not None:
+            edits.append(edit)
+            meaning = f"set the batch's base offset to {wrong.base_offset}: {wrong.meaning}"
+            plan.steps.append(Step("patch", path, meaning, wrong.position, wrong.size))
+        elif skip_corrupt:
+            edits.append(edit)
+            meaning = f"copy the batch aside and take it out of the log: {wrong.meaning}"
+            plan.steps.append(Step("quarantine", path, meaning, wrong.position, wrong.size))
+        else:
+            handled.discard((path, wrong.position))
+    return edits
+
+
+def _plan_epochs(
+    plan: RepairPlan,
+    check: SegmentCheck,
+    report: LogReport,
+    handled: set[tuple[str, int | None]],
+    others: list[Edit],
+) -> list[Edit]:
+    path = check.segment.path(layout.LOG)
+    taken = {edit.position for edit in others} | {wrong.position for wrong in check.wrong}
+    edits = []
+    for wrong in report.wrong_epochs:
+        if wrong.file == path and wrong.position not in taken:
+            handled.add((path, wrong.position))
+            meaning = f"set the batch's leader epoch to {wrong.leader_epoch}, as the epoch checkpoint says"
+            plan.steps.append(Step("patch", path, meaning, wrong.position, wrong.size))
+            end = wrong.position + wrong.size
+            edits.append(Edit(wrong.position, end, meaning, leader_epoch=wrong.leader_epoch))
+    return edits
+
+
+def _plan_side_file(plan: RepairPlan, finding: Finding, report: LogReport, *, skip_corrupt: bool) -> None:
+    if finding.code in _DERIVED_CODES:
+        plan.rebuild.add(finding.file)
+        return
+    in_log = any(
+        finding.file == check.segment.path(layout.LOG)
+        and finding.position in ({d.position for d in check.damages} | {w.position for w in check.wrong})
+        for check in report.checks
+    )
+    (plan.needs_skip if in_log and not skip_corrupt else plan.unmended).append(finding)
+
+
+def _rebuild_all(plan: RepairPlan) -> None:
+    """A changed log changes the indexes of its segment, and from there on what is known of producers."""
+    changed = [segment for segment, _ in plan.edits] + [segment for segment, _ in plan.cuts]
+    first = min(segment.base_offset for segment in changed)
+    for segment in changed:
+        plan.rebuild |= {segment.path(layout.INDEX), segment.path(layout.TIME_INDEX)}
+    for segment in plan.partition.segments:
+        if segment.base_offset >= first and layout.TXN_INDEX in segment.sizes:
+            plan.rebuild.add(segment.path(layout.TXN_INDEX))
+    for offset in plan.partition.snapshots:
+        if offset > first:
+            plan.rebuild.add(f"{plan.partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}")
+
+
+def _is_stray_snapshot(partition: Partition, path: str, end_offset: int) -> bool:
+    parsed = layout.parse_segment_file(path.rpartition("/")[2])
+    if parsed is None or parsed.suffix != layout.SNAPSHOT:
+        return False
+    return parsed.base_offset not in partition.bases[1:] and parsed.base_offset != end_offset
+
+
+def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
+    """Do what the plan says."""
+    for segment, edits in plan.edits:
+        cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]
+        rewrite_log(fs, segment, [*edits, *cuts])
+    edited = [segment for segment, _ in plan.edits]
+    for segment, cut in plan.cuts:
+        if segment not in edited:
+            _cut(fs, segment, cut)
+    partition = source.list_partition(fs, plan.partition.path)
+    derived = derive(fs, partition, on_progress=on_progress)
+    for path in sorted(plan.rebuild):
+        if path.endswith(layout.LEADER_EPOCHS):
+            set_file_aside(fs, path)
+            checkpoint.write_epochs(fs, path, derived.epochs)
+        else:
+            _replace(fs, path, derived.files.get(path))
+    if plan.changes_log:
+        data_dir = data_dir_of(fs, partition.path)
+        bound_checkpoints(fs, data_dir, partition.topic_partition, None, derived.end_offset)
+
+
+def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit) -> None:
+    set_aside(fs, segment, [cut])
+    fs.sync_dir(segment.directory)
+    file = fs.open(segment.path(layout.LOG), write=True)
+    try:
+        file.truncate(cut.position)
+        file.sync()
+    finally:
+        file.close()
+
+
+def _replace(fs: FileSystem, path: str, data: bytes | None) -> None:
+    """Put a derived file in its place, or remove one that nothing calls for."""
+    if data is None:
+        if fs.exists(path):
+            set_file_aside(fs, path)
+            fs.unlink(path)
+            fs.sync_dir(path.rpartition("/")[0])
+    elif not fs.exists(path) or fs.read_bytes(path) != data:
+        set_file_aside(fs, path)
+        replace_file(fs, path, data)

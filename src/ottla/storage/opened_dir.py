@@ -1,0 +1,132 @@
+"""Opening a log directory: its lock, its identity, what its checkpoints say, and which partitions lie in it."""
+
+from __future__ import annotations
+
+import base64
+import posixpath
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
+from ottla.runtime import Runtime
+from ottla.storage import checkpoint, layout
+from ottla.storage.fs import File, FileSystem
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_dir import LogDir
+
+_METADATA_TOPIC = "__cluster_metadata"  # a KRaft controller's own log; it is not a partition of ours
+
+
+class OpenedDir(NamedTuple):
+    """A log directory that is in use, with what its files said when it was opened."""
+
+    dir: LogDir
+    lock: File
+    clean: bool
+    recovery_points: dict[TopicPartition, int] | None  # None: not known
+    start_offsets: dict[TopicPartition, int]
+    high_watermarks: dict[TopicPartition, int]
+    cleaned: dict[TopicPartition, int]  # up to where a log is compacted; kept up to date
+
+    def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace one of the directory's offset checkpoints."""
+        try:
+            checkpoint.write_offsets(self.dir.fs, f"{self.dir.path}/{name}", offsets)
+        except OSError as error:
+            self.dir.fail(error, f"writing {name}")
+
+
+class Contents(NamedTuple):
+    """The directories that lie in a log directory."""
+
+    partitions: list[str]
+    doomed: list[str]  # those of deleted partitions, `-delete`
+
+
+def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDir:
+    """Lock the directory, made if need be, and read its checkpoints; `identity` is for one that has none yet."""
+    _make_log_dir(fs, path)
+    lock = fs.lock(f"{path}/{layout.LOCK}")
+    if lock is None:
+        raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
+    try:
+        if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
+            checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
+        clean = checkpoint.consume_clean_shutdown(fs, path)
+        names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
+        others = (_read_offsets(fs, f"{path}/{name}") or {} for name in names)
+        recovery_points = _read_offsets(fs, f"{path}/{layout.RECOVERY_POINTS}")
+        return OpenedDir(LogDir(fs, path), lock, clean, recovery_points, *others)
+    except OSError:
+        lock.close()
+        raise
+
+
+def _make_log_dir(fs: FileSystem, path: str) -> None:
+    """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
+    if fs.exists(path):
+        return
+    above = posixpath.dirname(path) or "."
+    _make_log_dir(fs, above)
+    fs.make_dir(path)
+    fs.sync_dir(above)
+
+
+def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
+    """None, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
+    try:
+        return checkpoint.read_offsets(fs, path) if fs.exists(path) else None
+    except CorruptCheckpointError:
+        return None
+
+
+def new_identity(cluster_id: str, node_id: int, runtime: Runtime) -> dict[str, str]:
+    """meta.properties of a new directory: every one names its cluster, its node and itself."""
+    return {
+        "version": "1",
+        "cluster.id": cluster_id,
+        "node.id": str(node_id),
+        "directory.id": _random_id(runtime),
+    }
+
+
+def cluster_id(fs: FileSystem, paths: Iterable[str], runtime: Runtime) -> str:
+    """That of a directory which has one already, or a new one: all directories of a broker share it."""
+    for path in paths:
+        try:
+            known = checkpoint.read_properties(fs, f"{path}/{layout.META_PROPERTIES}")
+        except (OSError, CorruptCheckpointError):
+            continue
+        if "cluster.id" in known:
+            return known["cluster.id"]
+    return _random_id(runtime)
+
+
+def _random_id(runtime: Runtime) -> str:
+    number = uuid.UUID(int=runtime.randrange(2**128), version=4)
+    # Kafka's own ids never begin with a dash: a tool would take one for an option.
+    return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=").replace("-", "A", 1)
+
+
+def contents(log_dir: LogDir) -> Contents:
+    """What to load and what to remove. `-stray` and `-future` directories are left alone, strangers refused."""
+    found = Contents([], [])
+    try:
+        names = log_dir.fs.list_dir(log_dir.path)
+        listed = sorted(name for name in names if log_dir.fs.is_dir(f"{log_dir.path}/{name}"))
+    except OSError as error:
+        log_dir.fail(error, "listing")
+        return found
+    for name in listed:
+        marked, partition = layout.parse_marked_dir(name), layout.parse_partition_dir(name)
+        if marked is not None:
+            if marked[1] == layout.DELETE_DIR:
+                found.doomed.append(name)
+        elif partition is None:
+            raise StorageError(
+                f"{log_dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"
+            )
+        elif partition.topic != _METADATA_TOPIC:
+            found.partitions.append(name)
+    return found

@@ -1,0 +1,139 @@
+"""Compaction in the background: which log goes first, how many at once, and what a change meanwhile does to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.config import BrokerConfig, LogConfig
+from ottla.records.builder import NewRecord, build_batch
+from ottla.records.record import read_batches, read_records
+from ottla.storage import checkpoint, layout, log_reader
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
+from ottla.storage.log_manager import LogManager
+from ottla.storage.log_reader import Isolation
+from ottla.testing.disk import SimulatedDisk
+from ottla.testing.runtime import SimulatedRuntime
+from tests.storage.compaction_world import COMPACT
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+@pytest.fixture
+def runtime() -> SimulatedRuntime:
+    return SimulatedRuntime(queued=True)
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk()
+
+
+@pytest.fixture
+def manager(disk: SimulatedDisk, runtime: SimulatedRuntime) -> LogManager:
+    return open_manager(disk, runtime)
+
+
+def open_manager(disk: SimulatedDisk, runtime: SimulatedRuntime) -> LogManager:
+    manager = LogManager(disk, runtime, BrokerConfig(log_dirs=("/d",)), defaults=LogConfig(**COMPACT))
+    manager.open()
+    return manager
+
+
+def fill(manager: LogManager, partition: TopicPartition, rounds: int) -> Log:
+    """`rounds` values for each of three keys, the last ones in a segment that is not active."""
+    log = manager.get_or_create(partition)
+    for number in range(rounds):
+        records = [NewRecord(1_000, b"k%d" % key, b"%d" % number, []) for key in range(3)]
+        log.append_as_leader(build_batch(records), 0)
+    log.roll()
+    log.raise_high_watermark(log.end_offset)
+    return log
+
+
+def values(log: Log) -> dict[bytes | None, list[bytes | None]]:
+    found: dict[bytes | None, list[bytes | None]] = {}
+    offset = log.start_offset
+    while (read := log_reader.read(log, offset, 1 << 20, isolation=Isolation.LOG_END)).slice is not None:
+        data = read.slice.read()
+        for position, header in read_batches(data):
+            for record in read_records(data, position):
+                found.setdefault(record.key, []).append(record.value)
+            offset = header.next_offset
+    return found
+
+
+def test_the_dirtiest_log_is_cleaned_and_its_checkpoint_written(
+    manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
+) -> None:
+    log = fill(manager, A, 20)
+    assert manager.clean() is log
+    runtime.run_pending()
+    assert values(log) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}
+    assert checkpoint.read_offsets(disk, f"/d/{layout.CLEANER_OFFSETS}") == {A: log.end_offset}
+    assert manager.clean() is None
+
+
+def test_the_checkpoint_survives_a_restart(
+    manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
+) -> None:
+    fill(manager, A, 20)
+    manager.clean()
+    runtime.run_pending()
+    manager.close()
+    again = open_manager(disk, runtime)
+    assert again.clean() is None
+    fill(again, A, 5)
+    assert again.clean() is again.get(A)
+
+
+def test_only_as_many_logs_as_threads_are_cleaned_at_once(
+    manager: LogManager, runtime: SimulatedRuntime
+) -> None:
+    first, second = fill(manager, A, 20), fill(manager, B, 20)
+    assert {manager.clean(), manager.clean()} < {first, second, None}
+    runtime.run_pending()
+    assert manager.clean() in (first, second)
+    runtime.run_pending()
+    assert values(first) == values(second) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}
+
+
+def test_a_truncation_meanwhile_calls_the_cleaning_off(
+    manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
+) -> None:
+    log = fill(manager, A, 20)
+    manager.clean()
+    manager.truncate(A, 30)
+    runtime.run_pending()
+    assert values(log) == {key: [b"%d" % n for n in range(10)] for key in (b"k0", b"k1", b"k2")}
+    assert not [name for name in disk.list_dir(log.path) if layout.CLEANED in name or layout.SWAP in name]
+    assert A not in manager.cleaner.uncleanable
+
+
+def test_a_deletion_meanwhile_calls_the_cleaning_off(
+    manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
+) -> None:
+    fill(manager, A, 20)
+    manager.clean()
+    manager.delete(A)
+    runtime.run_pending()
+    assert manager.get(A) is None
+    assert not disk.exists("/d/a-0")
+    assert fill(manager, A, 2).end_offset == 6
+
+
+def test_a_log_that_cannot_be_cleaned_is_left_alone_and_others_go_on(
+    manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
+) -> None:
+    bad = fill(manager, A, 40)
+    good = fill(manager, B, 20)
+    file = disk.open(bad.segments.first.path(layout.LOG), write=True)
+    file.pwrite(b"\xff", 100)
+    file.close()
+    assert manager.clean() is bad
+    runtime.run_pending()
+    assert list(manager.cleaner.uncleanable) == [A]
+    assert not bad.dir.offline
+    assert manager.clean() is good
+    runtime.run_pending()
+    assert values(good) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}
