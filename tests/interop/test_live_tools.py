@@ -15,7 +15,7 @@ from tests.interop.client import KafkaClient
 from tests.interop.kafka import NEWEST, KafkaBroker
 
 ROUNDS = 6
-BATCHES_BETWEEN = 60
+BATCHES_BETWEEN = 5
 # Segments come and go while somebody reads them.
 RESTLESS = {
     "log.cleaner.backoff.ms": "20",

@@ -70,7 +70,7 @@ def left(
     killed = request.param == "killed"
     with KafkaBroker(NEWEST, work_dir, BUSY_CLEANER) as broker, broker.client() as client:
         begin_load(client, rng)
-        client.call("await_load", batches=rng.randint(500, 700))
+        client.call("await_load", batches=rng.randint(30, 50))
         if killed:
             broker.kill()
         else:

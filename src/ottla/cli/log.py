@@ -23,6 +23,7 @@ app = typer.Typer(
 PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="A log file, a partition directory or a data directory.")
 ]
+PartitionArgument = Annotated[str, typer.Argument(metavar="PATH", help="A partition directory.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 EncodingOption = Annotated[
     Encoding, typer.Option(help='How to show keys and values; what is not UTF-8 appears as {"base64": ...}.')
@@ -102,6 +103,111 @@ def verify(path: PathArgument, json: JsonOption = False) -> None:
     fs, target = _open(path)
     if not log_verify.run(fs, target, path, as_json=json):
         raise typer.Exit(1)
+
+
+@app.command()
+def repair(
+    path: PathArgument,
+    write: WriteOption = False,
+    skip_corrupt: Annotated[
+        bool,
+        typer.Option("--skip-corrupt", help="Take bad batches out of the log and keep what follows them."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Rebuild damaged indexes, snapshots and epochs, cut a torn tail, take out bad batches.
+
+    Nothing goes that was not copied first: bytes of a log into <base offset>.quarantine (what they are stands in
+    the .json beside it), other files into <file>.quarantine. Exit code 1 if something is left that this does not
+    mend. Refused while a broker uses the directory.
+
+    \b
+    Examples:
+      ottla log repair /var/kafka/data/orders-0
+      ottla log repair /var/kafka/data/orders-0 --write --skip-corrupt
+    """
+    from ottla.cli import log_repair
+
+    fs, target = _open(path)
+    if not log_repair.run(fs, target, write=write, skip_corrupt=skip_corrupt, as_json=json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def reindex(
+    path: PartitionArgument,
+    write: WriteOption = False,
+    interval: Annotated[int, typer.Option(min=0, help="Bytes of log between index entries.")] = 4096,
+) -> None:
+    """Build all indexes and producer snapshots of one log anew.
+
+    \b
+    Example:
+      ottla log reindex /var/kafka/data/orders-0 --write
+    """
+    from ottla.cli import log_offline
+
+    fs, partition = _one_log(path)
+    log_offline.run_reindex(fs, partition, interval=interval, write=write)
+
+
+@app.command()
+def trim(
+    path: PartitionArgument,
+    before: Annotated[
+        int | None, typer.Option(metavar="OFFSET", min=0, help="Drop what lies below it.")
+    ] = None,
+    after: Annotated[
+        int | None, typer.Option(metavar="OFFSET", min=0, help="Drop what lies above it.")
+    ] = None,
+    before_time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Drop what lies before the first record of this time or later."),
+    ] = None,
+    after_time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Drop the first record later than this, and all behind it."),
+    ] = None,
+    write: WriteOption = False,
+) -> None:
+    """Drop the beginning or the end of one log. Whole batches only; the offset that is named stays.
+
+    What is dropped is gone: copy the directory first if it may be needed again.
+
+    \b
+    Examples:
+      ottla log trim /var/kafka/data/orders-0 --before 1000
+      ottla log trim /var/kafka/data/orders-0 --after-time 2026-01-31T12:00:00Z --write
+    """
+    from ottla.cli import log_offline
+
+    if (before is None) == (before_time is None) and (after is None) == (after_time is None):
+        _fail("say what to drop with --before, --after, --before-time or --after-time (one of each kind)")
+    fs, partition = _one_log(path)
+    cut = log_offline.Cut(before, after, parse_time(before_time), parse_time(after_time))
+    log_offline.run_trim(fs, partition, cut, write=write)
+
+
+@app.command()
+def compact(
+    path: PartitionArgument,
+    write: WriteOption = False,
+    delete_retention_ms: Annotated[
+        int, typer.Option(min=0, help="How long tombstones stay, in milliseconds.")
+    ] = 86_400_000,
+) -> None:
+    """Keep only the newest record of each key in one log. The last segment stays as it is.
+
+    Records without a key are dropped, as Kafka's cleaner does.
+
+    \b
+    Example:
+      ottla log compact /var/kafka/data/customers-0 --write
+    """
+    from ottla.cli import log_offline
+
+    fs, partition = _one_log(path)
+    log_offline.run_compact(fs, partition, delete_retention_ms=delete_retention_ms, write=write)
 
 
 def _open(path: str) -> tuple[RealFileSystem, Target]:

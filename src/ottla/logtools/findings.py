@@ -55,6 +55,11 @@ class Findings:
             key = (level, code, file)
             self._counts[key] = self._counts.get(key, 0) + more
 
+    def forget(self, files: set[str]) -> None:
+        """Drop what was found in these files."""
+        self._kept = [finding for finding in self._kept if finding.file not in files]
+        self._counts = {key: count for key, count in self._counts.items() if key[2] not in files}
+
     @property
     def has_defects(self) -> bool:
         return any(level == DEFECT for level, _, _ in self._counts)

@@ -61,6 +61,7 @@ class RepairPlan:
     """What to do to one partition, and what cannot be done."""
 
     partition: Partition
+    end_offset: int = 0
     steps: list[Step] = field(default_factory=list)
     unmended: list[Finding] = field(default_factory=list)
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
@@ -78,7 +79,7 @@ def plan_repair(
 ) -> RepairPlan:
     """Check a partition, and say what would mend it."""
     report = verify_log(fs, partition, around, on_progress)
-    plan = RepairPlan(report.partition)
+    plan = RepairPlan(report.partition, report.end_offset)
     handled: set[tuple[str, int | None]] = set()
     for check in report.checks:
         edits = _plan_log(plan, check, handled, skip_corrupt=skip_corrupt)
@@ -202,6 +203,7 @@ def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambd
             checkpoint.write_epochs(fs, path, derived.epochs)
         else:
             _replace(fs, path, derived.files.get(path))
+    plan.end_offset = derived.end_offset
     if plan.changes_log:
         data_dir = data_dir_of(fs, partition.path)
         bound_checkpoints(fs, data_dir, partition.topic_partition, None, derived.end_offset)

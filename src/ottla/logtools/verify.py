@@ -1,13 +1,15 @@
 """Checks everything in a log file, a partition directory or a data directory, and reads only.
 
 A partition is listed, then read. When a running broker changes it meanwhile (a segment is deleted, compacted or cut),
-what looked like a defect may be none: then it is read again.
+what looked like a defect may be none: then it is read again. In a directory that never rests, what was found in files
+that are gone is forgotten in the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from ottla.logtools import side_files, source
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
@@ -65,23 +67,31 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
-    report = LogReport()
     for attempt in range(_TRIES):
-        before = _signature(fs, partition.path)
         report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
-        if not report.findings.has_defects or not partition.whole or _signature(fs, partition.path) == before:
-            break
-        partition = source.list_partition(fs, partition.path)
+        if not report.findings.has_defects or not partition.whole:
+            return report
+        now = source.if_there(partial(source.list_partition, fs, partition.path))
+        if now is None:
+            return LogReport()
+        moved = _moved(partition, now)
+        if not moved:
+            return report
+        report.findings.forget(moved)
+        partition = now
     return report
 
 
-def _signature(fs: FileSystem, path: str) -> list[tuple[str, int]]:
-    """What changes when segments are deleted, swapped or cut, but not when the last one grows."""
-    listed = source.if_there(lambda: source.list_partition(fs, path))
-    if listed is None:
-        return []
-    files = [(segment.file_name(layout.LOG), segment.size) for segment in listed.segments]
-    return [*files[:-1], *((name, 0) for name, _ in files[-1:])]
+def _moved(before: Partition, after: Partition) -> set[str]:
+    """Files of segments that were deleted, swapped or cut meanwhile; the last one may also have grown."""
+    sizes = {segment.base_offset: segment.size for segment in after.segments}
+    moved = []
+    for segment in before.segments:
+        size = sizes.get(segment.base_offset, -1)
+        if size < segment.size or (size > segment.size and segment is not before.segments[-1]):
+            moved.append(segment)
+    suffixes = (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT)
+    return {segment.path(suffix) for segment in moved for suffix in suffixes}
 
 
 class _LogCheck:

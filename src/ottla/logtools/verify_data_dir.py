@@ -55,7 +55,7 @@ def _topic_id(fs: FileSystem, path: str) -> str | None:
 
 def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) -> Iterator[Finding]:
     findings = Findings()
-    is_clean = _check_own_files(fs, data_dir, findings)
+    is_clean = check_own_files(fs, data_dir, findings)
     # Before the logs: a running broker moves offsets on, and writes them down only when they are true.
     checkpoints = _read_checkpoints(fs, data_dir.path, findings)
     yield from findings.all()
@@ -92,7 +92,7 @@ def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) ->
     yield from findings.all()
 
 
-def _check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:
+def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:
     """Returns whether the directory was left by a clean stop."""
     for name in data_dir.strangers:
         meaning = "not a partition's directory: a broker refuses to start with it; move it away"

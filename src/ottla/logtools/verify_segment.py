@@ -91,6 +91,7 @@ class SegmentCheck:
     _found: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS)))
     _last_row: array[int] = field(default_factory=lambda: array("q"))
     _open_gap: Gap | None = None
+    _overlaps: int = 0  # which of the wrong ones came last
 
     def run(self) -> None:
         path = self.segment.path(layout.LOG)
@@ -103,6 +104,7 @@ class SegmentCheck:
         file = open_if_there(self.fs, path)
         if file is None:
             self.findings.note("vanished", path, "the file was removed while it was being checked")
+            self.end_offset = self.end_offset if self.next_base is None else self.next_base
             return
         try:
             self._walk(file)
@@ -177,7 +179,7 @@ class SegmentCheck:
                 previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
                 self._overlap(row, previous, expected, third)
             elif kind == check_kernel.RESUMES:
-                self.wrong[-1] = replace(self.wrong[-1], base_offset=expected)
+                self.wrong[self._overlaps] = replace(self.wrong[self._overlaps], base_offset=expected)
             else:
                 self.epochs.event(kind, row, expected, bool(third), file.path)
         self._check_compressed(file, window)
@@ -199,6 +201,7 @@ class SegmentCheck:
             meaning = f"the first batch says base offset {base}, below the segment's own {at_least}"
         else:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
+        self._overlaps = len(self.wrong)
         self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
 
     def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:

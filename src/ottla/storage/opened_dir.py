@@ -46,7 +46,7 @@ class Contents(NamedTuple):
 
 def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDir:
     """Lock the directory, made if need be, and read its checkpoints; `identity` is for one that has none yet."""
-    _make_log_dir(fs, path)
+    _make_dir(fs, path)
     lock = fs.lock(f"{path}/{layout.LOCK}")
     if lock is None:
         raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
@@ -63,14 +63,14 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
         raise
 
 
-def _make_log_dir(fs: FileSystem, path: str) -> None:
+def _make_dir(fs: FileSystem, path: str) -> None:
     """Its name, and those of the directories made on the way, must be on disk before anything in it can be."""
-    if fs.exists(path):
-        return
     above = posixpath.dirname(path) or "."
-    _make_log_dir(fs, above)
-    fs.make_dir(path)
-    fs.sync_dir(above)
+    if not fs.exists(path):
+        if not fs.exists(above):
+            _make_dir(fs, above)
+        fs.make_dir(path)
+        fs.sync_dir(above)
 
 
 def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:

@@ -188,7 +188,9 @@ def _refuse_too_large(records: Bytes, limit: int) -> None:
 
 def _explain(status: int, bad_index: int, length: int, size: int) -> BrokerError:
     meaning = kernel.STATUS_MEANING[status]
-    if status == kernel.TRUNCATED:  # Kafka sees no batch at all, so it is no corruption that a retry could mend
+    if (
+        status == kernel.TRUNCATED
+    ):  # Kafka sees no batch at all, so it is no corruption that a retry could mend
         return InvalidRecordError(f"there is no whole batch in {length} bytes: {meaning}")
     if status in (kernel.BAD_COUNT, kernel.BAD_OFFSETS):
         return InvalidRecordError(f"the batch is not valid: {meaning}")

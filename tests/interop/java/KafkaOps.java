@@ -50,6 +50,7 @@ public final class KafkaOps {
     private final Admin admin;
     private final Map<String, KafkaProducer<byte[], byte[]>> producers = new ConcurrentHashMap<>();
     private final Load load = new Load();
+    private int streams;
 
     private KafkaOps(String servers) {
         this.servers = servers;
@@ -98,13 +99,14 @@ public final class KafkaOps {
                 return produce(c, out);
             case "load":
                 for (JsonNode stream : c.get("streams")) {
+                    streams++;
                     Thread thread = new Thread(() -> load.run(stream, producer(stream), partition(stream)));
                     thread.setDaemon(true);
                     thread.start();
                 }
                 return out;
             case "await_load":
-                load.await(c.get("batches").asInt());
+                load.await(streams, c.get("batches").asInt());
                 return out;
             case "begin":
                 producer(c).beginTransaction();

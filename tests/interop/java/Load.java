@@ -15,15 +15,15 @@ import org.apache.kafka.common.header.internals.RecordHeader;
  * seed, and whether every record needs a key; with a transactional producer it commits or aborts after every few batches.
  */
 final class Load {
-    private int batches;
-    private int running;
+    private static final int ENDED = -1;
+    private final List<Integer> batches = new ArrayList<>();
 
     /** Sends until something fails: the end of the broker is the end of the stream. */
     void run(JsonNode stream, KafkaProducer<byte[], byte[]> producer, TopicPartition tp) {
         Random random = new Random(stream.get("seed").asLong());
         boolean keyed = stream.get("keyed").asBoolean();
         boolean transactional = stream.get("producer").has("transactional.id");
-        begun();
+        int number = begun();
         try {
             while (true) {
                 if (transactional) {
@@ -31,7 +31,7 @@ final class Load {
                 }
                 for (int left = 1 + random.nextInt(3); left > 0; left--) {
                     sendBatch(producer, tp, random, keyed);
-                    counted();
+                    counted(number);
                 }
                 if (transactional && random.nextInt(3) == 0) {
                     producer.abortTransaction();
@@ -40,32 +40,40 @@ final class Load {
                 }
             }
         } catch (Exception e) {
-            ended();
+            e.printStackTrace();
+            ended(number);
         }
     }
 
-    /** Waits until the streams have written so many batches more. */
-    synchronized void await(int more) throws InterruptedException {
-        int target = batches + more;
-        while (batches < target) {
-            if (batches > 0 && running == 0) {
-                throw new IllegalStateException("the load has ended after " + batches + " batches");
-            }
+    /** Waits until each of so many streams has written so many batches more. */
+    synchronized void await(int streams, int more) throws InterruptedException {
+        while (batches.size() < streams) {
             wait();
         }
+        List<Integer> before = new ArrayList<>(batches);
+        for (int number = 0; number < streams; number++) {
+            while (batches.get(number) < before.get(number) + more) {
+                if (batches.get(number) == ENDED) {
+                    throw new IllegalStateException("stream " + number + " has ended");
+                }
+                wait();
+            }
+        }
     }
 
-    private synchronized void begun() {
-        running++;
+    private synchronized int begun() {
+        batches.add(0);
+        notifyAll();
+        return batches.size() - 1;
     }
 
-    private synchronized void counted() {
-        batches++;
+    private synchronized void counted(int number) {
+        batches.set(number, batches.get(number) + 1);
         notifyAll();
     }
 
-    private synchronized void ended() {
-        running--;
+    private synchronized void ended(int number) {
+        batches.set(number, ENDED);
         notifyAll();
     }
 

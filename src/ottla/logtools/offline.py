@@ -1,0 +1,178 @@
+"""Changes one log that no broker uses: new indexes, a part of it dropped, or compacted.
+
+Each takes a partition, says what it would do, and does it when told to. A damaged log is refused: the storage engine
+would cut it at the first bad batch, and that is for `repair` to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ottla.config import LogConfig
+from ottla.errors import CorruptRecordError, OffsetOutOfRangeError, StorageError
+from ottla.logtools import source
+from ottla.logtools.derive import derive
+from ottla.logtools.dump import FoundDamage, Query, dump_records
+from ottla.logtools.source import Partition
+from ottla.logtools.writing import bound_checkpoints, data_dir_of
+from ottla.runtime import Runtime
+from ottla.storage import checkpoint, compaction, layout, retention
+from ottla.storage.checkpoint import replace_file
+from ottla.storage.fs import FileSystem
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
+from ottla.storage.log_dir import LogDir
+from ottla.storage.recovery import load_log
+
+Progress = Callable[[int], None]
+_KEEP_ALL = LogConfig(retention_ms=-1, retention_bytes=-1)
+_MAP_BYTES = 128 << 20
+_MAP_LOAD_FACTOR = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What a log holds before and after."""
+
+    start_offset: int
+    end_offset: int
+    size: int
+    segments: int
+
+
+def reindex(
+    fs: FileSystem,
+    partition: Partition,
+    *,
+    interval: int,
+    write: bool,
+    on_progress: Progress = lambda _: None,
+) -> list[str]:
+    """Build all indexes and snapshots from the log; the paths that are (or would be) new or different."""
+    derived = derive(fs, partition, interval=interval, on_progress=on_progress)
+    for segment, damage in derived.damages:
+        if not damage.is_tail or partition.next_base(segment) is not None:
+            raise _damaged(f"{segment.path(layout.LOG)} at position {damage.position}: {damage.meaning}")
+    changed = []
+    for path, data in derived.files.items():
+        if not fs.exists(path) or fs.read_bytes(path).rstrip(b"\0") != data.rstrip(b"\0"):
+            changed.append(path)
+            if write:
+                replace_file(fs, path, data)
+    return changed
+
+
+def _damaged(where: str) -> CorruptRecordError:
+    return CorruptRecordError(f"{where}; run `ottla log repair` first")
+
+
+@contextmanager
+def open_log(
+    fs: FileSystem, partition: Partition, runtime: Runtime, config: LogConfig = _KEEP_ALL
+) -> Iterator[Log]:
+    """The log in the storage engine, closed cleanly afterwards."""
+    name = partition.topic_partition
+    if name is None:
+        raise StorageError(
+            f"{partition.path} is not named <topic>-<partition>; rename the directory, then try again"
+        )
+    derived = derive(fs, partition)
+    for segment, damage in derived.damages:
+        raise _damaged(f"{segment.path(layout.LOG)} at position {damage.position}: {damage.meaning}")
+    data_dir = data_dir_of(fs, partition.path)
+    log_dir = LogDir(fs, data_dir or partition.path.rpartition("/")[0] or ".")
+    start_offset = read_offset(fs, data_dir, layout.LOG_START_OFFSETS, name) or 0
+    log = load_log(
+        log_dir,
+        partition.path,
+        name,
+        config,
+        runtime,
+        clean=True,
+        start_offset=start_offset,
+        may_have_gaps=True,
+    )
+    try:
+        log.raise_high_watermark(log.end_offset)
+        yield log
+        log.close()
+    except BaseException:
+        log.abandon()
+        raise
+
+
+def read_offset(fs: FileSystem, data_dir: str | None, file: str, partition: TopicPartition) -> int | None:
+    return None if data_dir is None else checkpoint.read_offsets(fs, f"{data_dir}/{file}").get(partition)
+
+
+def first_offset_at(fs: FileSystem, partition: Partition, timestamp: int) -> int | None:
+    """The first offset with that timestamp or a later one."""
+    for found in dump_records(fs, partition, Query(from_ms=timestamp)):
+        if isinstance(found, FoundDamage):
+            raise _damaged(f"{found.segment.path(layout.LOG)} at position {found.damage.position}")
+        return found[1].offset
+    return None
+
+
+def measure(fs: FileSystem, partition: Partition) -> Trimmed:
+    """What the log holds now."""
+    listed = source.list_partition(fs, partition.path)
+    derived = derive(fs, listed)
+    start = listed.segments[0].base_offset if listed.segments else 0
+    if partition.topic_partition is not None:
+        data_dir = data_dir_of(fs, partition.path)
+        start = max(
+            start, read_offset(fs, data_dir, layout.LOG_START_OFFSETS, partition.topic_partition) or 0
+        )
+    return Trimmed(start, derived.end_offset, listed.size, len(listed.segments))
+
+
+def trim(
+    fs: FileSystem, partition: Partition, runtime: Runtime, *, before: int | None, after: int | None
+) -> None:
+    """Drop what lies below `before` and above `after`. A batch that holds `after` stays whole."""
+    with open_log(fs, partition, runtime) as log:
+        if before is not None and before > log.end_offset:
+            raise OffsetOutOfRangeError(
+                f"{before} lies past the log's end {log.end_offset}; choose an offset below it"
+            )
+        if after is not None:
+            log.truncate_to(_end_of_batch(log, after))
+        if before is not None:
+            log.raise_high_watermark(log.end_offset)
+            log.raise_start_offset(min(before, log.end_offset))
+            retention.apply(log, runtime.now_ms())
+        start_offset = log.start_offset if log.start_offset > log.segments.first.base_offset else None
+        end_offset = log.end_offset
+    bound_checkpoints(
+        fs, data_dir_of(fs, partition.path), partition.topic_partition, start_offset, end_offset
+    )
+
+
+def _end_of_batch(log: Log, offset: int) -> int:
+    """One past the last offset of the batch that holds `offset`, or of the one before it in a gap."""
+    if offset < log.segments.first.base_offset:
+        return offset + 1
+    located = log.segments.from_offset(offset)[0].locate(offset)
+    return located.last_offset + 1 if located is not None and located.base_offset <= offset else offset + 1
+
+
+def compact(fs: FileSystem, partition: Partition, runtime: Runtime, config: LogConfig) -> int | None:
+    """Keep only the newest record of each key; the new first dirty offset, or None if there was nothing to do."""
+    with open_log(fs, partition, runtime, config) as log:
+        cleaned_to = compaction.compact(
+            log,
+            None,
+            runtime.now_ms(),
+            runtime,
+            map_bytes=_MAP_BYTES,
+            load_factor=_MAP_LOAD_FACTOR,
+            force=True,
+        )
+    data_dir, name = data_dir_of(fs, partition.path), partition.topic_partition
+    if cleaned_to is not None and data_dir is not None and name is not None:
+        path = f"{data_dir}/{layout.CLEANER_OFFSETS}"
+        checkpoint.write_offsets(fs, path, {**checkpoint.read_offsets(fs, path), name: cleaned_to})
+    return cleaned_to

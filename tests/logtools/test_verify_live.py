@@ -1,0 +1,66 @@
+"""Verify while a broker changes the directory under its hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla.logtools.findings import DEFECT
+from ottla.logtools.source import resolve
+from ottla.logtools.verify import verify
+from ottla.storage.fs import RealFileSystem
+from tests.logtools.making import ORDERS, make_data_dir
+
+
+class Busy(RealFileSystem):
+    """Calls `act` before every read of an index."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+
+    def read_bytes(self, path: str) -> bytes:
+        if path.endswith("index"):
+            self._act()
+        return super().read_bytes(path)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    make_data_dir(tmp_path)
+    return tmp_path / str(ORDERS)
+
+
+def delete_first_segment(partition: Path) -> None:
+    first, *rest = sorted(partition.glob("*.log"))
+    if rest:
+        for path in partition.glob(f"{first.stem}.*"):
+            path.rename(f"{path}.deleted")
+
+
+def defects(fs: RealFileSystem, path: Path) -> list[str]:
+    return [finding.code for finding in verify(fs, resolve(fs, str(path))) if finding.level == DEFECT]
+
+
+def test_segments_that_retention_deletes_meanwhile_are_no_defect(partition: Path) -> None:
+    assert defects(Busy(lambda: delete_first_segment(partition)), partition) == []
+    assert len(list(partition.glob("*.log"))) == 1
+
+
+def test_a_segment_that_went_before_it_was_looked_at_is_no_defect(partition: Path) -> None:
+    """The listing is older than the first look: only the listing can tell that something has moved."""
+    fs = RealFileSystem()
+    listed = resolve(fs, str(partition))
+    delete_first_segment(partition)
+    assert [finding.code for finding in verify(fs, listed) if finding.level == DEFECT] == []
+
+
+def test_a_real_defect_is_still_found_in_what_is_left(partition: Path) -> None:
+    *_, middle, _ = sorted(partition.glob("*.log"))
+    middle.with_suffix(".index").unlink()
+    fs = RealFileSystem()
+    listed = resolve(fs, str(partition))
+    delete_first_segment(partition)
+    found = [finding.code for finding in verify(fs, listed) if finding.level == DEFECT]
+    assert found == ["missing-index"]
