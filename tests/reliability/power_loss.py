@@ -76,7 +76,7 @@ def _use(story: Story, disk: SimulatedDisk, manager: LogManager, held: Held, rng
     """The logs go on: an append, a clean stop, another start."""
     runtime = SimulatedRuntime(0, story.runtime.now_ms())
     for partition, log in manager.logs.items():
-        writer = Writer(rng, runtime)
+        writer = Writer(rng, runtime, keyed=log.config.compact)
         writer.leader_epoch = 1000
         held[partition].append(writer.append(log, writer.plain()))
     manager.close()
@@ -95,18 +95,21 @@ def _hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
     assert promise.may_be_there, f"{promise.partition} was deleted and is back"
     assert promise.lowest_start <= log.start_offset <= promise.highest_start, f"{promise}: {log.start_offset}"
     assert log.high_watermark <= log.end_offset
-    version = next((v for v in promise.versions if _is_stretch(log, story.versions[v])), None)
-    assert version is not None, f"{promise}: [{log.start_offset}, {log.end_offset}) {read_all(log)}"
+    found = next((f for f in (_held(log, story.versions[v], promise) for v in promise.versions) if f), None)
+    assert found, f"{promise}: [{log.start_offset}, {log.end_offset}) {read_all(log)}"
+    before, batches = found
     if log.end_offset < promise.flushed:
         raise AssertionError(f"{promise}: records from {log.end_offset} on are lost")
-    batches = [written for written in story.versions[version] if written.last < log.end_offset]
-    first = sum(1 for written in batches if written.last < log.start_offset)
-    check_log(log, batches[first:], batches[:first])
-    return batches[first:]
+    check_log(log, batches, before, exact=not promise.may_have_gaps)
+    return batches
 
 
-def _is_stretch(log: Log, version: list[Written]) -> bool:
-    """Whether the log holds the batches of the version from its start on, up to somewhere."""
-    from_start = [written for written in version if written.last >= log.start_offset]
+def _held(log: Log, version: list[Written], promise: Promise) -> tuple[list[Written], list[Written]] | None:
+    """The batches of the version that the log held once, and those it holds; None if it is not of that version."""
     batches = read_all(log)
-    return batches == from_start[: len(batches)]
+    before = [written for written in version if written.last < log.start_offset]
+    after = version[len(before) :]
+    if promise.may_have_gaps:
+        there = set(batches)
+        after = [written for written in after if written in there or written.last < promise.flushed]
+    return (before, after[: len(batches)]) if batches == after[: len(batches)] else None

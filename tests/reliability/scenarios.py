@@ -78,36 +78,33 @@ def open_manager(
 class Writer:
     """Makes batches of all kinds for one log, and keeps what it should hold."""
 
-    def __init__(self, rng: Random, runtime: SimulatedRuntime) -> None:
+    def __init__(self, rng: Random, runtime: SimulatedRuntime, *, keyed: bool = False) -> None:
         self._rng = rng
         self._runtime = runtime
+        self._keyed = keyed
         self.leader_epoch = 0
         self.batches: list[Written] = []
 
-    def records(self, count: int, *, keyed: bool = False) -> list[NewRecord]:
+    def records(self, count: int) -> list[NewRecord]:
         rng = self._rng
         return [
             NewRecord(
                 self._runtime.now_ms() - rng.randrange(50),
-                rng.choice([b"a", b"b", b"c", b"a longer key"] if keyed else [None, b"", b"key"]),
+                rng.choice([b"a", b"b", b"c", b"a longer key"] if self._keyed else [None, b"", b"key"]),
                 rng.choice([None, rng.randbytes(rng.randrange(40)), b"value " * rng.randrange(6)]),
                 rng.choice([(), (), ((b"header", b"x"), (b"none", None))]),
             )
             for _ in range(count)
         ]
 
-    def plain(self, *, keyed: bool = False) -> bytearray:
-        return build_batch(
-            self.records(self._rng.randint(1, 4), keyed=keyed), codec=self._rng.choice(list(Codec))
-        )
+    def plain(self) -> bytearray:
+        return build_batch(self.records(self._rng.randint(1, 4)), codec=self._rng.choice(list(Codec)))
 
-    def from_producer(
-        self, producer_id: int, *, transactional: bool = False, keyed: bool = False
-    ) -> bytearray:
+    def from_producer(self, producer_id: int, *, transactional: bool = False) -> bytearray:
         """The next batch of an idempotent producer, by what it has in the log."""
         known = self.state().producers.get(producer_id)
         return build_batch(
-            self.records(self._rng.randint(1, 3), keyed=keyed),
+            self.records(self._rng.randint(1, 3)),
             codec=self._rng.choice(list(Codec)),
             producer_id=producer_id,
             producer_epoch=known.epoch if known else 0,

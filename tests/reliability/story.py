@@ -12,16 +12,19 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.config import LogConfig
+from ottla.storage import compaction
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
-from tests.reliability.model import Written, read_all
+from tests.reliability.model import Written, read_all, split
 from tests.reliability.scenarios import SMALL, SimulatedRuntime, Writer, open_manager
 
 LAZY = replace(SMALL, retention_bytes=3000)  # flushed when somebody asks
 EAGER = replace(SMALL, retention_bytes=3000, flush_messages=1)  # every append asks
-TOPICS: dict[str, LogConfig] = {"lazy": LAZY, "eager": EAGER}
+COMPACT = replace(SMALL, cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)
+TOPICS: dict[str, LogConfig] = {"lazy": LAZY, "eager": EAGER, "compact": COMPACT}
+_MAP_BYTES = 1 << 20
 
 
 class Promise(NamedTuple):
@@ -34,6 +37,11 @@ class Promise(NamedTuple):
     highest_start: int
     may_be_gone: bool = False
     may_be_there: bool = True
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """In a compacted log nobody can tell what a cleaner left out from what a cut lost, if it was not flushed."""
+        return TOPICS[self.partition.topic].compact
 
 
 @dataclass
@@ -80,7 +88,7 @@ class Story:
     def _create(self, topic: str) -> None:
         number = sum(1 for p in [*self._tracked, *(g.partition for g in self._gone)] if p.topic == topic)
         partition = TopicPartition(topic, number)
-        writer = Writer(self._rng, self.runtime)
+        writer = Writer(self._rng, self.runtime, keyed=TOPICS[topic].compact)
         promise = Promise(partition, (len(self.versions),), 0, 0, 0, may_be_gone=True)
         self.versions.append(writer.batches)
         tracked = self._tracked[partition] = Tracked(promise, writer)
@@ -94,7 +102,7 @@ class Story:
             ("roll", self._roll, 2), ("checkpoint", self._checkpoint, 3), ("truncate", self._truncate, 2),
             ("truncate fully", self._start_anew, 1), ("delete records", self._delete_records, 1),
             ("retention", self._retention, 2), ("delete partition", self._delete, 1),
-            ("clean stop", self._stop, 1), ("kill", self._kill, 1),
+            ("clean stop", self._stop, 1), ("kill", self._kill, 1), ("compact", self._compact, 3),
         )  # fmt: skip
         weights = [weight for _, _, weight in choices]
         name, action, _ = self._rng.choices(choices, weights)[0]
@@ -116,7 +124,9 @@ class Story:
             elif kind == 1:
                 writer.append(log, writer.from_producer(7))
             elif kind == 2:
-                writer.append(log, writer.from_producer(rng.choice([100, 101]), transactional=True))
+                # One that is in the middle of a transaction, or one that was never seen before.
+                producer_id = rng.choice([*in_transaction, 100 + len(self.history.operations)])
+                writer.append(log, writer.from_producer(producer_id, transactional=True))
             elif kind == 3:
                 writer.append_fetched(log, [writer.plain() for _ in range(rng.randint(1, 3))])
             else:
@@ -170,11 +180,12 @@ class Story:
 
     def _start_anew(self, tracked: Tracked) -> None:
         log = self._log(tracked)
-        offset = log.end_offset + self._rng.randint(0, 5)
+        offset = self._rng.randint(0, log.end_offset + 5)
         new = self._new_version(tracked, [], 0)
-        self._promise(tracked, highest_start=offset)
-        log.truncate_fully_and_start_at(offset)
-        self._promise(tracked, versions=new, lowest_start=offset)
+        lowest = min(tracked.promise.lowest_start, offset)
+        self._promise(tracked, lowest_start=lowest, highest_start=max(tracked.promise.highest_start, offset))
+        self._manager.truncate_fully(tracked.promise.partition, offset)
+        self._promise(tracked, versions=new, lowest_start=offset, highest_start=offset)
 
     def _delete_records(self, tracked: Tracked) -> None:
         log = self._log(tracked)
@@ -191,6 +202,24 @@ class Story:
         self._manager.apply_retention()
         for tracked in self._tracked.values():
             self._promise(tracked, highest_start=self._log(tracked).start_offset)
+
+    def _compact(self, _: Tracked) -> None:
+        tracked = next(t for t in self._tracked.values() if t.promise.partition.topic == "compact")
+        log = self._log(tracked)
+        log.raise_high_watermark(log.end_offset)
+        plan = compaction.plan(log, None, self.runtime.now_ms(), self.runtime, force=True)
+        if plan is None:
+            return
+        cleaner = plan.cleaner(_MAP_BYTES, 0.9)
+        while (group := cleaner.next_group()) is not None:
+            cleaned: list[Written] = []
+            old = tracked.writer.batches
+            new = self._new_version(tracked, cleaned, tracked.promise.flushed)
+            compaction.install(log, plan, group)
+            cleaned += [written for written in old if written.last < log.segments.first.base_offset]
+            for segment in log.segments:
+                cleaned += split(segment.file.pread(segment.size, 0))
+            self._promise(tracked, versions=new)
 
     def _delete(self, tracked: Tracked) -> None:
         self._promise(tracked, may_be_gone=True)

@@ -370,11 +370,17 @@ class Log:
             snapshots.delete_after(self.dir.fs, self.path, -1)
             self.producers.clear(offset)
             self.end_offset = self.high_watermark = offset
-            # The new segment first: there is never a moment without one.
-            self._begin_segment(offset)
-            for segment in reversed(old):
-                if segment.base_offset != offset:
-                    segment.delete()
+            # There is never a moment without a segment, nor with two that overlap.
+            later = [segment for segment in old if segment.base_offset > offset]
+            earlier = [segment for segment in old if segment.base_offset <= offset]
+            if earlier:
+                _delete_all(later)
+                _empty(self.dir.fs, earlier[-1].path(layout.LOG))
+                self._begin_segment(offset)
+                _delete_all([segment for segment in earlier if segment.base_offset != offset])
+            else:
+                self._begin_segment(offset)
+                _delete_all(later)
             self.epochs.clear()
             self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
         except OSError as error:
@@ -481,6 +487,12 @@ class Log:
         self.flusher.stop()
         for segment in self.segments:
             segment.close()
+
+
+def _delete_all(segments: list[Segment]) -> None:
+    """From the last on: what is left when the power goes is the beginning of the log."""
+    for segment in reversed(segments):
+        segment.delete()
 
 
 def _empty(fs: FileSystem, path: str) -> None:

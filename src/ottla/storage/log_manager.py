@@ -191,10 +191,24 @@ class LogManager:
                 log.config = config
 
     def truncate(self, partition: TopicPartition, offset: int) -> None:
-        """Cut a log and write recovery points at once: the old one may lie past what is flushed later."""
+        """Drop every record from `offset` on."""
         log = self._logs[partition]
+        if offset < log.end_offset:
+            self._lower_recovery_point(log, offset)
         if log.truncate_to(offset):
             self.checkpoint(log.dir)
+
+    def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
+        """Drop every record; the next one gets `offset`."""
+        log = self._logs[partition]
+        self._lower_recovery_point(log, offset)
+        log.truncate_fully_and_start_at(offset)
+        self.checkpoint(log.dir)
+
+    def _lower_recovery_point(self, log: Log, offset: int) -> None:
+        """On disk too, and before anything is cut: below it, the next start trusts indexes that may be half cut."""
+        log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
+        self.checkpoint(log.dir)
 
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""

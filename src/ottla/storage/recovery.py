@@ -158,11 +158,11 @@ class _Loader:
     def _check_flushed(self) -> None:
         """A quick look at segments that need no recovery. A bad index is rebuilt; records are cut only where the chain
         of batches breaks, because what lies below the recovery point was good once and is not given up for one CRC."""
-        unflushed = [] if self._clean else self._unflushed()
-        # The segment of the last flushed offset may have been active then: its log was flushed, its indexes were not.
-        half_flushed = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))[:1]
+        unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
+        # The segment of the last flushed offset may have been active then: only its log was flushed for certain.
+        doubtful = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))
         for segment in list(self._segments):
-            if segment not in unflushed and (segment in half_flushed or not _looks_whole(self._fs, segment)):
+            if segment not in unflushed and (segment in doubtful or not _looks_whole(self._fs, segment)):
                 self._recover(segment, flags=0)
                 segment.sync()  # no later flush would look at it again
 
@@ -183,12 +183,9 @@ class _Loader:
         self._segments.add(Segment(self._fs, self._path, base_offset, self._config, created_ms=self._now_ms))
         return base_offset
 
-    def _unflushed(self) -> list[Segment]:
-        return self._segments.from_offset(self._recovery_point)
-
     def _recover_unflushed(self) -> None:
         damaged = False
-        for segment in self._unflushed():
+        for segment in self._segments.from_offset(self._recovery_point):
             if damaged:
                 self._drop(segment)
                 continue
