@@ -56,6 +56,20 @@ def test_a_segment_that_went_before_it_was_looked_at_is_no_defect(partition: Pat
     assert [finding.code for finding in verify(fs, listed) if finding.level == DEFECT] == []
 
 
+def test_a_snapshot_listed_before_its_new_segment_is_no_defect(partition: Path) -> None:
+    """A roll writes both; the listing may see the one and not yet the other."""
+    fs = RealFileSystem()
+    last = max(partition.glob("*.log"))
+    files = list(partition.glob(f"{last.stem}.*[xg]"))
+    assert {path.suffix for path in files} >= {".log", ".index", ".timeindex"}
+    for path in files:
+        path.rename(partition.parent / path.name)
+    listed = resolve(fs, str(partition))
+    for path in files:
+        (partition.parent / path.name).rename(path)
+    assert [finding.code for finding in verify(fs, listed) if finding.level == DEFECT] == []
+
+
 def test_a_real_defect_is_still_found_in_what_is_left(partition: Path) -> None:
     *_, middle, _ = sorted(partition.glob("*.log"))
     middle.with_suffix(".index").unlink()

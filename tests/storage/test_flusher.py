@@ -8,12 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from ottla.errors import LogDirOfflineError, StorageError
+from ottla.storage import log_reader
 from ottla.storage.log import Log
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
-from tests.storage.world import World, append, offsets
+from tests.storage.world import World, append, end_transaction, offsets
 
 SYNC = Point("sync", "*.log", "ottla.storage.flusher._sync_file")
 SYNC_DIR = Point("sync_dir", "t-0", "ottla.storage.flusher.work")
@@ -258,6 +259,65 @@ def test_a_flush_is_asked_for_after_flush_messages_records(world: World) -> None
     append(log, 5)
     assert world.runtime.run_pending() == 1
     assert log.recovery_point == 10
+
+
+def test_records_written_anew_after_a_cut_count_again(world: World) -> None:
+    log = world.load(flush_messages=3)
+    append(log, 5)
+    world.runtime.run_pending()
+    log.truncate_to(0)
+    world.runtime.run_pending()
+    append(log, 2)
+    assert world.runtime.run_pending() == 0
+    append(log)
+    assert world.runtime.run_pending() == 1
+    assert log.recovery_point == 3
+
+
+def test_the_index_of_aborted_transactions_survives_a_power_cut_after_a_roll(world: World) -> None:
+    disk = world.fs
+    assert isinstance(disk, SimulatedDisk)
+    log = world.load()
+    history = disk.record()
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    end_transaction(log, 1)
+    log.flush()  # the log is on disk now, its indexes are not
+    log.roll()
+    world.runtime.run_pending()
+    append(log)
+    log.flush()
+    for state in crash_states(history, points=[len(history.operations)], samples=4):
+        after = World(state.disk(), "/data", SimulatedRuntime()).load(recovery_point=log.recovery_point)
+        assert [txn[:3] for txn in log_reader.aborted_in(after, 0, 3)] == [(1, 0, 1)], state.describe()
+        assert log_reader.find_timestamp(after, 0) is not None, state.describe()
+
+
+def test_names_and_old_indexes_are_synced_after_a_roll_and_then_no_more(world: World) -> None:
+    faulty = FaultyFileSystem(world.fs)
+    world.fs = world.dir.fs = faulty
+    log = world.load()
+    append(log)
+    world.runtime.run_pending()
+    log.flush()
+
+    def count(kind: str, target: str) -> int:
+        return sum(
+            n for point, n in faulty.seen.items() if point[:2] == (kind, target) and "flusher" in point.caller
+        )
+
+    names, indexes = count("sync_dir", "t-0"), count("sync", "*.index")
+    append(log)
+    log.flush()
+    assert (count("sync_dir", "t-0"), count("sync", "*.index")) == (names, indexes)
+    log.roll()
+    world.runtime.run_pending()
+    assert (count("sync_dir", "t-0"), count("sync", "*.index")) == (names + 1, indexes + 1)
+    append(log)
+    log.flush()
+    indexes = count("sync", "*.index")
+    append(log)
+    log.flush()
+    assert (count("sync_dir", "t-0"), count("sync", "*.index")) == (names + 1, indexes)
 
 
 def test_a_roll_flushes_the_old_segment_in_the_background(world: World) -> None:

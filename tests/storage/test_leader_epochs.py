@@ -58,6 +58,23 @@ def test_the_first_start_offset_of_an_epoch_stays(world: World) -> None:
     assert make(world, (2, 6), (2, 7), (2, 8)).entries == [(2, 6)]
 
 
+def test_epoch_0_is_an_epoch(world: World) -> None:
+    assert make(world, (0, 0), (1, 4)).entries == [(0, 0), (1, 4)]
+
+
+def test_a_lower_start_of_the_latest_epoch_replaces_it(world: World) -> None:
+    assert make(world, (1, 2), (2, 6), (2, 4)).entries == [(1, 2), (2, 4)]
+
+
+def test_truncating_nothing_is_harmless(world: World) -> None:
+    epochs = make(world)
+    epochs.truncate_from_start(5)
+    epochs.truncate_from_end(5)
+    epochs.clear()
+    assert epochs.entries == []
+    assert world.names() == []  # nothing to say, nothing written
+
+
 def test_an_unknown_epoch_is_not_noted(world: World) -> None:
     assert make(world, (-1, 5)).entries == []
 
@@ -70,6 +87,7 @@ def test_an_unknown_epoch_is_not_noted(world: World) -> None:
         ((1, 20), [(1, 20)]),  # an older epoch removes those above it
         ((3, 6), [(3, 6)]),  # the same start: the epoch before wrote nothing
         ((3, 7), [(2, 6), (3, 7)]),
+        ((2, 8), [(2, 8)]),
     ],
 )
 def test_entries_always_grow_in_both_columns(

@@ -215,6 +215,21 @@ def test_a_marker_of_an_old_epoch_or_coordinator_is_refused(state: ProducerState
     end(state, 2, epoch=2, coordinator=4)
 
 
+def test_the_same_coordinator_may_go_on(state: ProducerState) -> None:
+    append(state, 0, 0, transactional=True)
+    end(state, 1, coordinator=3)
+    append(state, 1, 2, transactional=True)
+    assert end(state, 3, coordinator=3) == CompletedTxn(PID, 2, 3, True)
+
+
+def test_the_last_stable_offset_is_the_earliest_of_those_still_open(state: ProducerState) -> None:
+    for producer_id, offset in ((PID, 3), (2, 5), (3, 8)):
+        append(state, 0, offset, producer_id=producer_id, transactional=True)
+    completed = end(state, 20)
+    assert completed is not None
+    assert state.last_stable_offset(completed) == 5
+
+
 # -- expiry and snapshots
 
 
@@ -252,6 +267,13 @@ def test_a_snapshot_of_a_fenced_producer_still_fences(state: ProducerState) -> N
     with pytest.raises(TransactionCoordinatorFencedError):
         end(again, 6, epoch=4, coordinator=8)
     append(again, 0, 6, epoch=4)
+
+
+def test_a_snapshot_keeps_a_first_sequence_of_0(state: ProducerState) -> None:
+    append(state, 0, 4)
+    again = ProducerState(DAY_MS)
+    again.load(state.snapshot(), 5, 0)
+    assert again.find_duplicate(PID, 0, 0, 1) == BatchSummary(0, 0, 4, 4, 0)
 
 
 def test_expired_producers_are_not_loaded(state: ProducerState) -> None:

@@ -92,6 +92,12 @@ def test_records_from_the_future_stay(world: World) -> None:
     assert 2 not in apply(log, START_MS + 10**9)
 
 
+def test_a_retention_of_nothing_drops_what_is_a_millisecond_old(world: World) -> None:
+    log = filled(world, 2, retention_ms=0)
+    assert apply(log, START_MS) == []
+    assert apply(log, START_MS + 1) == [0]
+
+
 def test_no_limit_means_no_limit(world: World) -> None:
     log = filled(world, retention_ms=-1, retention_bytes=-1)
     assert apply(log, 2**62) == []

@@ -143,3 +143,15 @@ def test_strays_go_but_for_the_largest_behind_the_last_segment(
     take(any_world, 10, 20, 30, 40, 50)
     snapshots.delete_strays(any_world.fs, any_world.path, bases)
     assert left(any_world) == kept
+
+
+def test_only_snapshots_without_a_marker_count(any_world: World) -> None:
+    take(any_world, 10)
+    for name in (
+        "00000000000000000020.snapshot.deleted",
+        "00000000000000000030.log",
+        "leader-epoch-checkpoint",
+    ):
+        any_world.write(name, b"x")
+    assert left(any_world) == [10]
+    assert load(any_world, 0, 99).end_offset == 10

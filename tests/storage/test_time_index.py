@@ -109,3 +109,18 @@ def test_the_sanity_check_notices(world: World, content: bytes) -> None:
     world.write(NAME, content)
     with pytest.raises(CorruptIndexError):
         TimeIndex(world.fs, f"{world.path}/{NAME}", BASE, 240).sanity_check()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", struct.pack(">qi", 0, 0), struct.pack(">qi", 7, 0), struct.pack(">qiqi", 7, 0, 8, 1)]
+)
+def test_the_sanity_check_passes_what_can_be(world: World, content: bytes) -> None:
+    world.write(NAME, content)
+    TimeIndex(world.fs, f"{world.path}/{NAME}", BASE, 240).sanity_check()
+
+
+def test_the_epoch_of_unix_is_a_timestamp(world: World) -> None:
+    index = make(world)
+    index.maybe_append(0, BASE)
+    assert index.last_entry == (0, BASE)
+    assert index.entries == 1

@@ -113,3 +113,13 @@ def test_a_reset_forgets_even_what_cannot_be_read(any_world: World) -> None:
     index.append(TXNS[0])
     index.close()
     assert make(any_world, []).entries == [TXNS[0]]
+
+
+def test_a_transaction_may_have_begun_before_the_segment(any_world: World) -> None:
+    index = TxnIndex(any_world.fs, f"{any_world.path}/{NAME}", 100)
+    any_world.fs.make_dir(any_world.path)
+    index.append(AbortedTxn(1, 5, 100, 101))
+    index.close()
+    again = TxnIndex(any_world.fs, f"{any_world.path}/{NAME}", 100)
+    again.sanity_check()
+    assert again.collect(0, 50) == ([AbortedTxn(1, 5, 100, 101)], True)

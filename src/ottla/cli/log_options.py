@@ -8,6 +8,7 @@ import re
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 import typer
 
@@ -79,11 +80,17 @@ def format_time(timestamp: int) -> str:
     """ISO 8601 in UTC with milliseconds; what no calendar has stays a number."""
     if timestamp < 0:
         return "-" if timestamp == -1 else str(timestamp)
+    second = _format_second(timestamp // 1000)
+    return f"{second}.{timestamp % 1000:03d}Z" if second else str(timestamp)
+
+
+@lru_cache(maxsize=4096)
+def _format_second(second: int) -> str:
+    """Records of the same second come together, and calendars are slow."""
     try:
-        moment = datetime.fromtimestamp(timestamp // 1000, UTC)
+        return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
-        return str(timestamp)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp % 1000:03d}Z"
+        return ""
 
 
 def format_size(size: int) -> str:

@@ -19,6 +19,7 @@ from ottla.records.record import Record
 from ottla.storage import layout
 
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_quote = json.encoder.encode_basestring
 
 
 def json_bytes(encoding: Encoding) -> Callable[[bytes | None], Any]:
@@ -128,48 +129,50 @@ def batch_line(fields: dict[str, Any]) -> str:
 
 
 class RecordFormat:
-    """Turns records into JSON objects or lines of text."""
+    """Turns records into JSON objects or lines of text; a dump may have millions."""
 
     def __init__(self, encoding: Encoding, decoder: Decoder | None, partition: Partition) -> None:
         self._bytes = json_bytes(encoding)
         self._decoder = decoder
-        self._name = partition.name
+        self._partition = _json(partition.name)
 
     def json(self, row: array[int], record: Record) -> str:
-        return to_json({"partition": self._name, **self._fields(row, record)})
+        key, value = self._key_and_value(row, record)
+        headers = to_json(self._headers(record)) if record.headers else "[]"
+        return (
+            f'{{"partition":{self._partition},"offset":{record.offset},"timestamp":{record.timestamp},'
+            f'"key":{_json(key)},"value":{_json(value)},"headers":{headers}}}'
+        )
 
     def text(self, row: array[int], record: Record) -> str:
-        fields = self._fields(row, record)
-        line = f"{fields['offset']}  {format_time(record.timestamp)}  {_show(fields['key'])}  {_show(fields['value'])}"
+        key, value = self._key_and_value(row, record)
+        line = f"{record.offset}  {format_time(record.timestamp)}  {_show(key)}  {_show(value)}"
         if record.headers:
-            line += "  [" + ", ".join(f"{h['key']}: {_show(h['value'])}" for h in fields["headers"]) + "]"
+            line += "  [" + ", ".join(f"{h['key']}: {_show(h['value'])}" for h in self._headers(record)) + "]"
         return line
 
-    def _fields(self, row: array[int], record: Record) -> dict[str, Any]:
-        offset, timestamp, key, value, headers = record
-        encode = self._bytes
-        decoder = self._decoder
+    def _key_and_value(self, row: array[int], record: Record) -> tuple[Any, Any]:
+        encode, decoder = self._bytes, self._decoder
         if row[kernel.ATTRIBUTES] & batch.CONTROL and row[kernel.MAGIC] == batch.MAGIC_V2:
             decoder = decode_control_record
         if decoder is None:
-            shown: tuple[Any, Any] = encode(key), encode(value)
-        else:
-            decoded = decoder(key, value)
-            shown = json_tree(decoded[0], encode), json_tree(decoded[1], encode)
-        return {
-            "offset": offset,
-            "timestamp": timestamp,
-            "key": shown[0],
-            "value": shown[1],
-            "headers": [
-                {"key": name.decode(errors="backslashreplace"), "value": encode(v)} for name, v in headers
-            ],
-        }
+            return encode(record.key), encode(record.value)
+        key, value = decoder(record.key, record.value)
+        return json_tree(key, encode), json_tree(value, encode)
+
+    def _headers(self, record: Record) -> list[dict[str, Any]]:
+        encode = self._bytes
+        return [{"key": k.decode(errors="backslashreplace"), "value": encode(v)} for k, v in record.headers]
+
+
+def _json(value: Any) -> str:
+    """As `to_json`, and faster for what most keys and values are."""
+    return _quote(value) if type(value) is str else to_json(value)
 
 
 def _show(value: Any) -> str:
     """Text as it is if it fits on a line, anything else as JSON."""
-    if isinstance(value, str) and value.isprintable() and value:
+    if type(value) is str and value.isprintable() and value:
         return value
     return to_json(value)
 

@@ -11,7 +11,7 @@ from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, du
 from ottla.logtools.source import NotALogError, Partition, Target, partitions_of
 from ottla.storage.fs import FileSystem
 
-_ROW_GROUP_ROWS = 100_000
+_ROW_GROUP_ROWS = 50_000
 _ROW_GROUP_BYTES = 32 << 20
 
 

@@ -93,7 +93,10 @@ def plan_repair(
         _rebuild_all(plan)
     for path in sorted(plan.rebuild):
         action = "remove" if _is_stray_snapshot(plan.partition, path, report.end_offset) else "rebuild"
-        plan.steps.append(Step(action, path, f"{action} it from the log"))
+        what = (
+            "no segment begins there, so a broker does not need it" if action == "remove" else "from the log"
+        )
+        plan.steps.append(Step(action, path, what))
     return plan
 
 

@@ -67,7 +67,9 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
+    epochs = f"{partition.path}/{layout.LEADER_EPOCHS}"
     for attempt in range(_TRIES):
+        known_epochs = read_if_there(fs, epochs)
         report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
         if not report.findings.has_defects or not partition.whole:
             return report
@@ -75,7 +77,7 @@ def verify_log(
         if now is None:
             return LogReport()
         moved = _moved(partition, now)
-        if not moved:
+        if not moved and read_if_there(fs, epochs) == known_epochs:
             return report
         report.findings.forget(moved)
         partition = now
@@ -83,9 +85,10 @@ def verify_log(
 
 
 def _moved(before: Partition, after: Partition) -> set[str]:
-    """Files of segments that were deleted, swapped or cut meanwhile; the last one may also have grown."""
+    """Files of segments that came, went or were cut meanwhile. The last one may grow: that is no news."""
     sizes = {segment.base_offset: segment.size for segment in after.segments}
-    moved = []
+    known = set(before.bases)
+    moved = [segment for segment in after.segments if segment.base_offset not in known]
     for segment in before.segments:
         size = sizes.get(segment.base_offset, -1)
         if size < segment.size or (size > segment.size and segment is not before.segments[-1]):
@@ -235,11 +238,12 @@ class _LogCheck:
         if not explained:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
+        explained_by = "a repair" if self._partition.has_quarantine else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
             if explained:
-                meaning = f"{what}; compaction does that"
+                meaning = f"{what}; {explained_by} does that"
             else:
                 meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
             level = NOTE if explained else DEFECT

@@ -33,6 +33,7 @@ class ProducerChecks:
     findings: Findings
     state: ProducerState = field(default_factory=lambda: ProducerState(_NEVER_MS))
     knows_all: bool = True  # False: the log's beginning is gone, or a part of it damaged
+    is_broken: bool = False  # a part is damaged: what ended a transaction may be missing
     if_not_compacted: list[Finding] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)  # in the current segment
     markers: dict[int, int] = field(
@@ -107,13 +108,25 @@ class ProducerChecks:
 
     # -- transaction index
 
-    def check_txn_index(self, segment: SegmentFiles, data: bytes | None, must_have_below: int) -> None:
-        """`data` is what the index held before the log was read; markers from `must_have_below` on may be missing."""
+    def check_txn_index(
+        self, segment: SegmentFiles, data: bytes | None, must_have_below: int, torn_at: int | None
+    ) -> None:
+        """`data` is what the index held before the log was read; markers from `must_have_below` on may be missing.
+
+        Entries from `torn_at` on are of a marker that is torn.
+        """
         path = segment.path(layout.TXN_INDEX)
         found = self._parse_txn_index(path, segment.base_offset, data or b"")
         expected = {txn.last_offset: txn for txn in self.aborted}
         for number, entry in enumerate(found):
-            self._check_txn(path, number * _TXN_ENTRY.size, entry, expected.pop(entry.last_offset, None))
+            position = number * _TXN_ENTRY.size
+            if torn_at is not None and entry.last_offset >= torn_at:
+                meaning = "the entry is of a marker behind the last whole batch"
+                self.findings.note(
+                    "txn-index-entry", path, meaning, position=position, offset=entry.last_offset
+                )
+            else:
+                self._check_txn(path, position, entry, expected.pop(entry.last_offset, None))
         for missing in expected.values():
             if missing.last_offset < must_have_below:
                 which = (
@@ -162,7 +175,7 @@ class ProducerChecks:
                 f"the entry says first offset {entry.first_offset} and last stable offset {entry.last_stable_offset}, "
                 f"the log {replayed.first_offset} and {replayed.last_stable_offset}"
             )
-            if entry.first_offset > replayed.first_offset:
+            if entry.first_offset > replayed.first_offset and not self.is_broken:
                 self._bad_txn(path, position, entry, meaning)
             else:
                 self._unless_compacted("txn-index-entry", path, meaning, position, entry.last_offset)

@@ -10,27 +10,25 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from crc32c import crc32c
-
 from ottla.errors import CorruptRecordError
 from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.reading import batch_bytes, check_compressed
 from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
+from ottla.logtools.tails import is_all_zero, is_whole_but_for_its_length
 from ottla.logtools.verify_entries import EntryChecks, Gap
 from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
-from ottla.records import batch, check_kernel, kernel
+from ottla.records import check_kernel, kernel
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.scan import LARGE_BATCH_BYTES, Window
+from ottla.storage.scan import Window
 
 _FLAGS = kernel.CHECK_CRC | kernel.CHECK_RECORDS
 _ROWS = 512
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _MAX_OFFSET = 2**63 - 1
-_CHUNK_BYTES = 1 << 20
 Progress = Callable[[int], None]
 
 _CODES = {
@@ -236,7 +234,7 @@ class SegmentCheck:
         self.entries.gaps.append(self._open_gap)
         if damage.is_tail and self.next_base is None and self._is_harmless_tail(file, damage, end):
             return
-        self.producers.knows_all = False
+        self.producers.knows_all, self.producers.is_broken = False, True
         size = damage.end - damage.position
         if damage.status == kernel.TRUNCATED and damage.size > size:
             meaning = (
@@ -251,11 +249,11 @@ class SegmentCheck:
         path = self.segment.path(layout.LOG)
         expected = self._state[check_kernel.EXPECTED_OFFSET]
         size = end - damage.position
-        if _is_all_zero(file, damage.position, end):
+        if is_all_zero(file, damage.position, end):
             meaning = f"the last {size} bytes are zeros: a preallocated file, or a write that was cut off"
             self.findings.note("zero-tail", path, meaning, position=damage.position)
             self.is_zero_tail = True
-        elif damage.status == kernel.TRUNCATED and not _is_whole_but_for_its_length(
+        elif damage.status == kernel.TRUNCATED and not is_whole_but_for_its_length(
             file, damage.position, end
         ):
             meaning = (
@@ -283,7 +281,8 @@ class SegmentCheck:
         if self.next_base is not None:
             self.entries.check_last_time(self._state[check_kernel.LARGEST_TIMESTAMP])
         listed_end = self.end_offset if self.next_base is not None else self._offset_at(self.segment.size)
-        self.producers.check_txn_index(self.segment, txn_index, listed_end)
+        torn_at = self.end_offset if self.is_torn else None
+        self.producers.check_txn_index(self.segment, txn_index, listed_end, torn_at)
         self._check_range()
         self.lost_records = self._state[check_kernel.THIN_BATCHES] > 0
         if self._state[check_kernel.GAPS]:
@@ -316,23 +315,3 @@ class SegmentCheck:
 
 def _next(damage: Damage) -> str:
     return "end of the file" if damage.is_tail else "next good batch"
-
-
-def _is_all_zero(file: File, start: int, end: int) -> bool:
-    while start < end:
-        data = file.pread(min(_CHUNK_BYTES, end - start), start)
-        if not data:
-            return True
-        if data.strip(b"\0"):
-            return False
-        start += len(data)
-    return True
-
-
-def _is_whole_but_for_its_length(file: File, start: int, end: int) -> bool:
-    """Whether the CRC matches if the batch ends with the file: then its length is wrong, and nothing is torn."""
-    if not batch.HEADER_SIZE <= end - start <= LARGE_BATCH_BYTES:
-        return False
-    data = memoryview(file.pread(end - start, start))
-    stored = int.from_bytes(data[batch.CRC_AT : batch.ATTRIBUTES_AT], "big")
-    return data[batch.MAGIC_AT] == batch.MAGIC_V2 and crc32c(data[batch.ATTRIBUTES_AT :]) == stored

@@ -101,10 +101,11 @@ def validate(
         batch.patch_times(records, 0, size, attributes, max_timestamp)
     # Offset and epoch lie outside the CRC: this is all that most batches need.
     batch.OFFSETS.pack_into(records, 0, next_offset, size - batch.OVERHEAD_SIZE, leader_epoch)
-    return Validated(
+    # Not Validated(...): what that adds is a tenth of all that Python does for a batch.
+    return tuple.__new__(Validated, (
         records, size, attributes, next_offset, next_offset + last_delta, max_timestamp, producer_id, producer_epoch,
         base_sequence, append_time,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _writable(records: bytes | memoryview) -> bytearray | memoryview:
@@ -188,9 +189,8 @@ def _refuse_too_large(records: Bytes, limit: int) -> None:
 
 def _explain(status: int, bad_index: int, length: int, size: int) -> BrokerError:
     meaning = kernel.STATUS_MEANING[status]
-    if (
-        status == kernel.TRUNCATED
-    ):  # Kafka sees no batch at all, so it is no corruption that a retry could mend
+    if status == kernel.TRUNCATED:
+        # Kafka sees no batch at all here, so it is no corruption that a retry could mend.
         return InvalidRecordError(f"there is no whole batch in {length} bytes: {meaning}")
     if status in (kernel.BAD_COUNT, kernel.BAD_OFFSETS):
         return InvalidRecordError(f"the batch is not valid: {meaning}")

@@ -11,7 +11,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 
 /**
- * Streams of random batches that go on until the broker is gone. A stream names its partition, its producer and a
+ * Streams of random batches that go on until the broker is gone. A stream names its partition, its producer, a
  * seed, and whether every record needs a key; with a transactional producer it commits or aborts after every few batches.
  */
 final class Load {
@@ -21,6 +21,7 @@ final class Load {
     /** Sends until something fails: the end of the broker is the end of the stream. */
     void run(JsonNode stream, KafkaProducer<byte[], byte[]> producer, TopicPartition tp) {
         Random random = new Random(stream.get("seed").asLong());
+        long pauseMs = stream.path("pause_ms").asLong(0);
         boolean keyed = stream.get("keyed").asBoolean();
         boolean transactional = stream.get("producer").has("transactional.id");
         int number = begun();
@@ -32,6 +33,7 @@ final class Load {
                 for (int left = 1 + random.nextInt(3); left > 0; left--) {
                     sendBatch(producer, tp, random, keyed);
                     counted(number);
+                    Thread.sleep(pauseMs);
                 }
                 if (transactional && random.nextInt(3) == 0) {
                     producer.abortTransaction();

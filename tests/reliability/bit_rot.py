@@ -1,0 +1,165 @@
+"""Bit rot: every byte of a 64 KiB segment and of each side file changed in turn.
+
+Whoever reads with its checksum in hand is never told a wrong key, value, header, timestamp or sequence; and `verify`
+names the file that was changed. The CRC does not cover a batch's base offset and leader epoch: a change there is
+found wherever the neighbours or another file contradict it, which is everywhere but at the log's last batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from random import Random
+from typing import NamedTuple
+
+from ottla.config import LogConfig
+from ottla.errors import BrokerError
+from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.source import resolve
+from ottla.logtools.verify import verify
+from ottla.records import batch
+from ottla.records.builder import build_batch
+from ottla.records.codec import Codec
+from ottla.records.record import Record, read_batches, read_records
+from ottla.storage import layout, log_reader
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_reader import Isolation
+from ottla.storage.validation import Origin
+from ottla.testing.disk import SimulatedDisk
+from ottla.testing.history import Image
+from tests.reliability.scenarios import LOG_DIR, Case, SimulatedRuntime, Writer, open_manager, with_file
+
+PARTITION = TopicPartition("topic", 0)
+SEGMENT_BYTES = 64 << 10
+TOPICS = {
+    PARTITION.topic: LogConfig(
+        internal_segment_bytes=1 << 20, index_interval_bytes=1024, segment_index_bytes=4096
+    )
+}
+_CHANGES = (0x01, 0xFF)
+# Nothing beside a log says what these should hold: a number that is still a number may be right.
+_NOT_CONTRADICTED = (
+    layout.META_PROPERTIES,
+    layout.CLEAN_SHUTDOWN,
+    layout.LOCK,
+    layout.PARTITION_METADATA,
+    layout.RECOVERY_POINTS,
+    layout.HIGH_WATERMARKS,
+    layout.LOG_START_OFFSETS,
+)
+
+
+class Stored(NamedTuple):
+    """A healthy directory, and what each batch in it says, by base offset."""
+
+    image: Image
+    batches: dict[int, tuple[batch.BatchHeader, list[Record]]]
+    last_batch: dict[str, int]  # where the last batch of the log begins, in its file
+    now_ms: int
+
+
+@cache
+def stored(seed: int) -> Stored:
+    """One segment of 64 KiB and a small active one, with every codec and with transactions."""
+    runtime = SimulatedRuntime(seed)
+    disk = SimulatedDisk(now_ms=runtime.now_ms)
+    manager = open_manager(disk, runtime, TOPICS)
+    log = manager.get_or_create(PARTITION)
+    writer = Writer(Random(f"rot {seed}"), runtime)
+    number = 0
+    while sum(len(written.data) for written in writer.batches) < SEGMENT_BYTES:
+        codec = list(Codec)[number % len(Codec)]
+        writer.append(log, build_batch(writer.records(80), codec=codec))
+        writer.append(log, writer.from_producer(7))
+        writer.append(log, writer.from_producer(100 + number % 3, transactional=True))
+        if number % 3 == 2:
+            ended = writer.open_transactions()[0]
+            writer.append(log, writer.marker(ended, is_abort=number % 2 == 0), Origin.COORDINATOR)
+        writer.leader_epoch = number // 20
+        number += 1
+        runtime.advance(10)
+    log.roll()
+    for _ in range(3):
+        writer.append(log, writer.plain())
+    log.raise_high_watermark(log.end_offset)
+    active = log.segments.active.path(layout.LOG)
+    last_batch = log.segments.active.size - len(writer.batches[-1].data)
+    manager.close()
+    batches = {written.first: (written.header, written.records) for written in writer.batches}
+    return Stored(disk.image(), batches, {active: last_batch}, runtime.now_ms())
+
+
+def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
+    """Every byte of every file, or a `share` of them."""
+    rng = Random(f"rot {seed}")
+    for path, file in sorted(stored(seed).image.walk()):
+        if file is None:
+            continue
+        name = path.rpartition("/")[2]
+        kind = name[20:] if name[:20].isdigit() else name
+        wanted = share if kind == layout.LOG else min(1.0, 20 * share)  # side files are small
+        for position in range(len(file.data)):
+            if rng.random() < wanted:
+                change = rng.choice(_CHANGES)
+                place = f"{path.removeprefix(LOG_DIR + '/')} {position} {change:#x}"
+                yield Case(kind, place, partial(_check, seed, path, position, change))
+
+
+def _check(seed: int, path: str, position: int, change: int) -> None:
+    healthy = stored(seed)
+    data = bytearray(dict(healthy.image.walk())[path].data)
+    data[position] ^= change
+    image = with_file(healthy.image, path, bytes(data))
+    found = list(verify(SimulatedDisk(image), resolve(SimulatedDisk(image), LOG_DIR)))
+    _check_named(healthy, found, path, position)
+    _check_reads(healthy, SimulatedDisk(image), seed)
+
+
+def _check_named(healthy: Stored, found: list[Finding], path: str, position: int) -> None:
+    """The changed file is named, and a changed batch by its place."""
+    if path.endswith(_NOT_CONTRADICTED) or position >= healthy.last_batch.get(path, 1 << 62):
+        return
+    defects = [finding for finding in found if finding.level == DEFECT]
+    named = [finding for finding in defects if finding.file == path]
+    assert named, (defects, found)
+    assert all(finding.meaning for finding in named)
+    if path.endswith(layout.LOG):
+        places = [at for at, _ in read_batches(dict(healthy.image.walk())[path].data)]
+        begins = max(at for at in places if at <= position)
+        after = min((at for at in places if at > position), default=begins)
+        # A wrong base offset may be told by the batch behind it, which it overlaps.
+        assert any(finding.position in (begins, after) for finding in named), (begins, named)
+
+
+def _check_reads(healthy: Stored, disk: SimulatedDisk, seed: int) -> None:
+    """Open it as a broker would and read everything; a batch whose CRC holds says what it said before."""
+    runtime = SimulatedRuntime(seed, healthy.now_ms)
+    try:
+        log = open_manager(disk, runtime, TOPICS).logs[PARTITION]
+    except BrokerError:
+        return  # an error, not a wrong answer
+    said = {header.crc: (header, records) for header, records in healthy.batches.values()}
+    offset = log.start_offset
+    while offset < log.end_offset:
+        try:
+            part = log_reader.read(log, offset, 1 << 20, isolation=Isolation.LOG_END).slice
+            batches = [] if part is None else list(_good_batches(part.read()))
+        except BrokerError:
+            return
+        for header, records in batches:
+            before, records_before = said[header.crc]
+            assert header._replace(base_offset=0, leader_epoch=0) == before._replace(
+                base_offset=0, leader_epoch=0
+            )
+            assert [record[1:] for record in records] == [record[1:] for record in records_before]
+        if not batches or batches[-1][0].next_offset <= offset:
+            return
+        offset = batches[-1][0].next_offset
+
+
+def _good_batches(data: bytes) -> Iterator[tuple[batch.BatchHeader, list[Record]]]:
+    """What a consumer takes from a fetch: whole batches, up to the first whose CRC does not hold."""
+    for position, header in read_batches(data):
+        if batch.compute_crc(data, position, header.size) != header.crc:
+            return
+        yield header, list(read_records(data, position))

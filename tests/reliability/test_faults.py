@@ -1,0 +1,14 @@
+"""Faults, for one seed: each operation of a life failing once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reliability import faults
+from tests.reliability.scenarios import run_cases
+
+
+@pytest.mark.slice
+def test_a_disk_that_fails_loses_nothing_that_was_acknowledged() -> None:
+    kinds = {case.kind for case in run_cases("faults", 1, faults.cases(seed=1, share=1.0))}
+    assert {"pwrite", "sync", "rename", "open", "create", "map", "unlink", "sync_dir", "truncate"} <= kinds
