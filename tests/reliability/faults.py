@@ -116,10 +116,12 @@ def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
     """The first and a later time of each operation, with each error; or a `share` of them."""
     rng = Random(f"fault cases {seed}")
     for point, times in points(seed):
-        for nth in sorted({0, rng.randrange(times)}):
+        own = Random(f"{seed} {point}")  # the same whatever the share
+        for nth in sorted({0, own.randrange(times)}):
             for error in _ERRORS:
+                written_bytes = own.choice([0, 7])
                 if rng.random() < share:
-                    fault = Fault(point, nth, error, written_bytes=rng.choice([0, 7]))
+                    fault = Fault(point, nth, error, written_bytes)
                     name = f"{point.kind} {point.target} {point.caller} {nth} {errno.errorcode[error]}"
                     yield Case(point.kind, name, partial(_check, seed, fault))
 

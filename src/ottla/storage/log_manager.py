@@ -204,12 +204,12 @@ class LogManager:
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Drop every record; the next one gets `offset`."""
         log = self._logs[partition]
-        self._lower_recovery_point(log, offset)
+        self._lower_recovery_point(log, 0)
         log.truncate_fully_and_start_at(offset)
         self.checkpoint(log.dir)
 
     def _lower_recovery_point(self, log: Log, offset: int) -> None:
-        """On disk too, and before anything is cut: below it, the next start trusts indexes that may be half cut."""
+        """On disk too, and before anything is cut: below it, the next start trusts what may be half gone."""
         log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
         self.checkpoint(log.dir)
 
