@@ -100,7 +100,7 @@ def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
         wanted = share if kind == layout.LOG else min(1.0, 20 * share)  # side files are small
         for position in range(len(file.data)):
             if rng.random() < wanted:
-                change = rng.choice(_CHANGES)
+                change = _CHANGES[(position + seed) % len(_CHANGES)]
                 place = f"{path.removeprefix(LOG_DIR + '/')} {position} {change:#x}"
                 yield Case(kind, place, partial(_check, seed, path, position, change))
 

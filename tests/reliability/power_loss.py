@@ -7,6 +7,7 @@ cut again while the first cut is being recovered from.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -25,22 +26,38 @@ from tests.reliability.story import TOPICS, Promise, Story
 
 Held = dict[TopicPartition, list[Written]]
 
+ACTIONS = 60  # of a story
 SAMPLES = 8  # random states at each point, besides the corners;
 STATES_PER_POINT = 8  # of all of them, this many are opened
 _SECOND_CUTS = 0.2  # the share of states whose recovery is cut as well
 
 
-def cases(seed: int, share: float = 1.0, *, actions: int = 60) -> Iterator[Case]:
+def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
     """The states at every point of one story, or at a `share` of its points."""
-    story = Story(seed, actions)
+    story = _story(seed)
     rng = Random(f"points {seed}")
     points = [point for point in range(len(story.history.operations) + 1) if rng.random() < share]
+    return _cases(story, seed, points, STATES_PER_POINT)
+
+
+def states_at(seed: int, name: str) -> Iterator[Case]:
+    """All states at the point of the one of that name."""
+    return _cases(_story(seed), seed, [int(name.split(".")[0])], sys.maxsize)
+
+
+def _story(seed: int) -> Story:
+    story = Story(seed)
+    story.run(ACTIONS)
+    return story
+
+
+def _cases(story: Story, seed: int, points: list[int], states_per_point: int) -> Iterator[Case]:
     first_operations = [first for first, _ in story.chapters]
     states = crash_states(story.history, seed=seed, samples=SAMPLES, points=points)
     for point, group in groupby(states, key=attrgetter("point")):
         chapter = bisect_right(first_operations, point - 1) - 1
         kind = story.chapters[chapter][1] if chapter >= 0 else "open"
-        for state in _some(rng, group, STATES_PER_POINT):
+        for state in _some(Random(f"{seed} {point}"), group, states_per_point):
             yield Case(kind, state.name, partial(_check, story, state, seed))
 
 
@@ -69,7 +86,7 @@ def _open(story: Story, disk: SimulatedDisk, state: CrashState) -> tuple[LogMana
     manager = open_manager(disk, SimulatedRuntime(state.point, story.runtime.now_ms()), TOPICS)
     promises: tuple[Promise, ...] = state.label or ()
     assert set(manager.logs) <= {promise.partition for promise in promises}
-    return manager, {promise.partition: _hold(story, manager, promise) for promise in promises}
+    return manager, {promise.partition: hold(story, manager, promise) for promise in promises}
 
 
 def _use(story: Story, disk: SimulatedDisk, manager: LogManager, held: Held, rng: Random) -> None:
@@ -86,7 +103,7 @@ def _use(story: Story, disk: SimulatedDisk, manager: LogManager, held: Held, rng
     manager.close()
 
 
-def _hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
+def hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
     """What the log holds, which must be as promised."""
     log = manager.get(promise.partition)
     if log is None:

@@ -42,18 +42,17 @@ class CaseError(AssertionError):
     """A case that did not hold, with the command that runs it again."""
 
 
-def run_cases(check: str, seed: int, cases: Iterable[Case], only: str | None = None) -> Iterator[Case]:
-    """Run the cases, or the one of that name; yields each one done."""
+def run_cases(check: str, seed: int, cases: Iterable[Case]) -> Iterator[Case]:
+    """Run the cases; yields each one done."""
     for case in cases:
-        if only is None or case.name == only:
-            try:
-                case.run()
-            except Exception as error:
-                command = f"python -m tests.soak --only {check} --seed {seed} --case '{case.name}'"
-                raise CaseError(
-                    f"{check}, seed {seed}, {case.kind} {case.name}: {error!r}\nreplay: {command}"
-                ) from error
-            yield case
+        try:
+            case.run()
+        except Exception as error:
+            command = f"python -m tests.soak --only {check} --seed {seed} --case '{case.name}'"
+            raise CaseError(
+                f"{check}, seed {seed}, {case.kind} {case.name}: {error!r}\nreplay: {command}"
+            ) from error
+        yield case
 
 
 def with_file(image: Image, path: str, data: bytes) -> Image:

@@ -7,6 +7,7 @@ one of the versions that are allowed at the time, with nothing missing inside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
@@ -53,67 +54,69 @@ class Tracked:
 
 
 class Story:
-    """Runs random actions; afterwards `history`, `versions` and `chapters` tell what happened."""
+    """Does random things to a few logs; `history`, `versions` and `chapters` tell what happened."""
 
-    def __init__(self, seed: int, actions: int) -> None:
-        self._rng = Random(f"story {seed}")
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(f"story {seed}")
         self.runtime = SimulatedRuntime(seed, queued=True)
-        self._disk = SimulatedDisk(now_ms=self.runtime.now_ms)
+        self.disk = SimulatedDisk(now_ms=self.runtime.now_ms)
         self.versions: list[list[Written]] = []
         self.chapters: list[tuple[int, str]] = []  # (number of the first operation, action)
-        self._tracked: dict[TopicPartition, Tracked] = {}
+        self.tracked: dict[TopicPartition, Tracked] = {}
         self._gone: list[Promise] = []
-        self.history = self._disk.record()
-        self._manager = open_manager(self._disk, self.runtime, TOPICS)
+        self.actions: dict[str, tuple[int, Callable[[Tracked], None]]] = {
+            "append": (12, self._append), "flush": (3, self._flush), "background sync": (5, self._sync),
+            "roll": (2, self._roll), "checkpoint": (3, self._checkpoint), "truncate": (2, self._truncate),
+            "truncate fully": (1, self._start_anew), "delete records": (1, self._delete_records),
+            "retention": (2, self._retention), "delete partition": (1, self._delete),
+            "clean stop": (1, self._stop), "kill": (1, self._kill), "compact": (3, self._compact),
+        }  # fmt: skip
+        self.history = self.disk.record()
+        self.manager = open_manager(self.disk, self.runtime, TOPICS)
         self._begin("create")
         for topic in TOPICS:
             self._create(topic)
-        for _ in range(actions):
-            self._act()
+
+    def run(self, actions: int) -> None:
+        names = list(self.actions)
+        weights = [weight for weight, _ in self.actions.values()]
+        for name in self.rng.choices(names, weights, k=actions):
+            self.act(name)
+
+    def act(self, name: str) -> None:
+        self._begin(name)
+        self.runtime.advance(self.rng.randrange(500))
+        self.actions[name][1](self.rng.choice(list(self.tracked.values())))
 
     def _begin(self, action: str) -> None:
         self.chapters.append((len(self.history.operations), action))
 
     def _mark(self) -> None:
-        promises = [tracked.promise for tracked in self._tracked.values()]
+        promises = [tracked.promise for tracked in self.tracked.values()]
         self.history.mark(tuple(sorted([*promises, *self._gone])))
 
-    def _promise(self, tracked: Tracked, **changes: object) -> None:
+    def promise(self, tracked: Tracked, **changes: object) -> None:
         tracked.promise = tracked.promise._replace(**changes)  # type: ignore[arg-type]
         self._mark()
 
-    def _log(self, tracked: Tracked) -> Log:
-        return self._manager.logs[tracked.promise.partition]
+    def log_of(self, tracked: Tracked) -> Log:
+        return self.manager.logs[tracked.promise.partition]
 
     def _create(self, topic: str) -> None:
-        number = sum(1 for p in [*self._tracked, *(g.partition for g in self._gone)] if p.topic == topic)
+        number = sum(1 for p in [*self.tracked, *(g.partition for g in self._gone)] if p.topic == topic)
         partition = TopicPartition(topic, number)
-        writer = Writer(self._rng, self.runtime, keyed=TOPICS[topic].compact)
+        writer = Writer(self.rng, self.runtime, keyed=TOPICS[topic].compact)
         promise = Promise(partition, (len(self.versions),), 0, 0, 0, may_be_gone=True)
         self.versions.append(writer.batches)
-        tracked = self._tracked[partition] = Tracked(promise, writer)
+        tracked = self.tracked[partition] = Tracked(promise, writer)
         self._mark()
-        self._manager.get_or_create(partition)
-        self._promise(tracked, may_be_gone=False)
-
-    def _act(self) -> None:
-        choices = (
-            ("append", self._append, 12), ("flush", self._flush, 3), ("background sync", self._sync, 5),
-            ("roll", self._roll, 2), ("checkpoint", self._checkpoint, 3), ("truncate", self._truncate, 2),
-            ("truncate fully", self._start_anew, 1), ("delete records", self._delete_records, 1),
-            ("retention", self._retention, 2), ("delete partition", self._delete, 1),
-            ("clean stop", self._stop, 1), ("kill", self._kill, 1), ("compact", self._compact, 3),
-        )  # fmt: skip
-        weights = [weight for _, _, weight in choices]
-        name, action, _ = self._rng.choices(choices, weights)[0]
-        self._begin(name)
-        self.runtime.advance(self._rng.randrange(500))
-        action(self._rng.choice(list(self._tracked.values())))
+        self.manager.get_or_create(partition)
+        self.promise(tracked, may_be_gone=False)
 
     # -- the actions
 
     def _append(self, tracked: Tracked) -> None:
-        log, writer, rng = self._log(tracked), tracked.writer, self._rng
+        log, writer, rng = self.log_of(tracked), tracked.writer, self.rng
         if rng.random() < 0.15:
             writer.leader_epoch += 1
         for _ in range(rng.randint(1, 3)):
@@ -140,72 +143,72 @@ class Story:
 
         def done(error: BaseException | None) -> None:
             if error is None and offset > tracked.promise.flushed:
-                self._promise(tracked, flushed=offset)
+                self.promise(tracked, flushed=offset)
 
         log.when_flushed(offset, done)
 
     def _flush(self, tracked: Tracked) -> None:
-        log = self._log(tracked)
+        log = self.log_of(tracked)
         log.flush()
-        self._promise(tracked, flushed=log.end_offset)
+        self.promise(tracked, flushed=log.end_offset)
 
     def _sync(self, _: Tracked) -> None:
         self.runtime.run_pending()
 
     def _roll(self, tracked: Tracked) -> None:
-        self._log(tracked).roll()
+        self.log_of(tracked).roll()
 
     def _checkpoint(self, _: Tracked) -> None:
-        self._manager.checkpoint()
-        for tracked in self._tracked.values():
-            self._promise(tracked, lowest_start=tracked.promise.highest_start)
+        self.manager.checkpoint()
+        for tracked in self.tracked.values():
+            self.promise(tracked, lowest_start=tracked.promise.highest_start)
 
     def _new_version(self, tracked: Tracked, batches: list[Written], flushed: int) -> tuple[int, ...]:
         """Until it is done the old version is as good as the new one."""
         number = len(self.versions)
         self.versions.append(batches)
         tracked.writer.batches = batches
-        self._promise(tracked, versions=(*tracked.promise.versions, number), flushed=flushed)
+        self.promise(tracked, versions=(*tracked.promise.versions, number), flushed=flushed)
         return (number,)
 
     def _truncate(self, tracked: Tracked) -> None:
-        log, old = self._log(tracked), tracked.writer.batches
-        offset = self._rng.randint(log.start_offset, log.end_offset)
+        log, old = self.log_of(tracked), tracked.writer.batches
+        offset = self.rng.randint(log.start_offset, log.end_offset)
         kept = [written for written in old if written.last < offset]
         end = old[len(kept)].first if len(kept) < len(old) else offset  # a batch is cut whole or not at all
         new = self._new_version(tracked, kept, min(tracked.promise.flushed, end))
-        self._promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
-        self._manager.truncate(tracked.promise.partition, offset)
-        self._promise(tracked, versions=new, highest_start=log.start_offset)
+        self.promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
+        self.manager.truncate(tracked.promise.partition, offset)
+        self.promise(tracked, versions=new, highest_start=log.start_offset)
 
     def _start_anew(self, tracked: Tracked) -> None:
-        log = self._log(tracked)
-        offset = self._rng.randint(0, log.end_offset + 5)
+        log = self.log_of(tracked)
+        offset = self.rng.randint(0, log.end_offset + 5)
         new = self._new_version(tracked, [], 0)
         lowest = min(tracked.promise.lowest_start, offset)
-        self._promise(tracked, lowest_start=lowest, highest_start=max(tracked.promise.highest_start, offset))
-        self._manager.truncate_fully(tracked.promise.partition, offset)
-        self._promise(tracked, versions=new, lowest_start=offset, highest_start=offset)
+        self.promise(tracked, lowest_start=lowest, highest_start=max(tracked.promise.highest_start, offset))
+        self.manager.truncate_fully(tracked.promise.partition, offset)
+        self.promise(tracked, versions=new, lowest_start=offset, highest_start=offset)
 
     def _delete_records(self, tracked: Tracked) -> None:
-        log = self._log(tracked)
+        log = self.log_of(tracked)
         log.raise_high_watermark(log.end_offset)
-        offset = self._rng.randint(log.start_offset, log.high_watermark)
-        self._promise(tracked, highest_start=offset)
+        offset = self.rng.randint(log.start_offset, log.high_watermark)
+        self.promise(tracked, highest_start=offset)
         log.raise_start_offset(offset)
 
     def _retention(self, _: Tracked) -> None:
-        for tracked in self._tracked.values():
-            log = self._log(tracked)
+        for tracked in self.tracked.values():
+            log = self.log_of(tracked)
             log.raise_high_watermark(log.end_offset)
-            self._promise(tracked, highest_start=log.high_watermark)
-        self._manager.apply_retention()
-        for tracked in self._tracked.values():
-            self._promise(tracked, highest_start=self._log(tracked).start_offset)
+            self.promise(tracked, highest_start=log.high_watermark)
+        self.manager.apply_retention()
+        for tracked in self.tracked.values():
+            self.promise(tracked, highest_start=self.log_of(tracked).start_offset)
 
     def _compact(self, _: Tracked) -> None:
-        tracked = next(t for t in self._tracked.values() if t.promise.partition.topic == "compact")
-        log = self._log(tracked)
+        tracked = next(t for t in self.tracked.values() if t.promise.partition.topic == "compact")
+        log = self.log_of(tracked)
         log.raise_high_watermark(log.end_offset)
         plan = compaction.plan(log, None, self.runtime.now_ms(), self.runtime, force=True)
         if plan is None:
@@ -219,33 +222,33 @@ class Story:
             cleaned += [written for written in old if written.last < log.segments.first.base_offset]
             for segment in log.segments:
                 cleaned += split(segment.file.pread(segment.size, 0))
-            self._promise(tracked, versions=new)
+            self.promise(tracked, versions=new)
 
     def _delete(self, tracked: Tracked) -> None:
-        self._promise(tracked, may_be_gone=True)
-        self._manager.delete(tracked.promise.partition)
+        self.promise(tracked, may_be_gone=True)
+        self.manager.delete(tracked.promise.partition)
         self._gone.append(tracked.promise._replace(may_be_there=False))
-        del self._tracked[tracked.promise.partition]
+        del self.tracked[tracked.promise.partition]
         self._mark()
         self._create(tracked.promise.partition.topic)
 
     def _stop(self, _: Tracked) -> None:
-        if self._rng.random() < 0.5:
+        if self.rng.random() < 0.5:
             self.runtime.run_pending()
-        self._manager.close()
+        self.manager.close()
         self._reopen()
 
     def _kill(self, _: Tracked) -> None:
         """The process dies, the machine goes on: the page cache keeps everything."""
-        self._manager.abandon()
+        self.manager.abandon()
         self._reopen()
 
     def _reopen(self) -> None:
         """What a clean stop or a recovery leaves is on disk."""
         self.runtime.forget_pending()
-        self._manager = open_manager(self._disk, self.runtime, TOPICS)
-        for tracked in self._tracked.values():
-            log = self._log(tracked)
+        self.manager = open_manager(self.disk, self.runtime, TOPICS)
+        for tracked in self.tracked.values():
+            log = self.log_of(tracked)
             assert tracked.promise.lowest_start <= log.start_offset <= tracked.promise.highest_start
             assert read_all(log) == [w for w in tracked.writer.batches if w.last >= log.start_offset]
-            self._promise(tracked, flushed=log.end_offset, highest_start=log.start_offset)
+            self.promise(tracked, flushed=log.end_offset, highest_start=log.start_offset)

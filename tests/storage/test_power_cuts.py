@@ -29,8 +29,8 @@ def open_manager(disk: SimulatedDisk) -> LogManager:
     return manager
 
 
-def append(log: Log, **fields: int) -> None:
-    log.append_as_leader(build_batch([(START_MS, b"key", b"value", ())], **fields), 0)
+def append(log: Log, timestamp: int = START_MS) -> None:
+    log.append_as_leader(build_batch([(timestamp, b"key", b"value", ())]), 0)
 
 
 def after_cuts(history: History) -> Iterator[Log | None]:
@@ -115,3 +115,46 @@ def test_deleted_records_do_not_come_back_once_the_log_start_was_written_down() 
     manager.checkpoint()
     starts = {log and log.start_offset for log in after_cuts(history)}
     assert starts == {2}
+
+
+def test_an_index_is_rebuilt_again_when_its_rebuilding_was_interrupted() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = manager.get_or_create(PARTITION)
+    for number in range(12):
+        append(log, timestamp=START_MS + number)
+    log.roll()
+    append(log)
+    log.roll()
+    log.flush()
+    manager.checkpoint()
+    disk.unlink("/data/logs/t-0/00000000000000000000.timeindex")
+    manager.abandon()
+    history = disk.record()
+    open_manager(disk).abandon()
+    for state in crash_states(history):
+        recovered = open_manager(state.disk()).logs[PARTITION]
+        found = log_reader.find_timestamp(recovered, START_MS + 11)
+        assert found is not None, state.describe()
+        assert found.offset == 11
+
+
+def test_a_log_is_cut_whole_or_not_at_all() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = manager.get_or_create(PARTITION)
+    for number in range(12):
+        append(log, timestamp=START_MS + number)
+        if number == 9:
+            log.roll()
+    log.flush()
+    manager.checkpoint()
+    history = disk.record()
+    manager.truncate(PARTITION, 8)
+    for state in crash_states(history):
+        recovered = open_manager(state.disk()).logs[PARTITION]
+        assert recovered.end_offset in (8, 10, 12)
+        for timestamp in range(START_MS, START_MS + recovered.end_offset):
+            found = log_reader.find_timestamp(recovered, timestamp)
+            assert found is not None, state.describe()
+            assert found.timestamp == timestamp

@@ -50,6 +50,7 @@ class LogManager:
         # old segments, sockets.
         self._handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
         self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDir] = {}  # where each partition that was made here lies
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
@@ -158,7 +159,9 @@ class LogManager:
             return log
         if not layout.is_topic_name(partition.topic):
             raise StorageError(f"{partition.topic!r} is not a topic name")
-        log_dir = self._emptiest_dir()
+        # Where making it failed once, something of it may lie: the next start would refuse a second copy elsewhere.
+        log_dir = self._homes.setdefault(partition, self._emptiest_dir())
+        log_dir.check_online()
         path = f"{log_dir.path}/{partition}"
         log = load_log(
             log_dir, path, partition, self._config_of(partition.topic), self._runtime,
@@ -201,18 +204,19 @@ class LogManager:
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Drop every record; the next one gets `offset`."""
         log = self._logs[partition]
-        self._lower_recovery_point(log, offset)
+        self._lower_recovery_point(log, 0)
         log.truncate_fully_and_start_at(offset)
         self.checkpoint(log.dir)
 
     def _lower_recovery_point(self, log: Log, offset: int) -> None:
-        """On disk too, and before anything is cut: below it, the next start trusts indexes that may be half cut."""
+        """On disk too, and before anything is cut: below it, the next start trusts what may be half gone."""
         log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
         self.checkpoint(log.dir)
 
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
         log = self._logs.pop(partition)
+        self._homes.pop(partition, None)
         self.cleaner.forget(partition)
         log.abandon()
         unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex

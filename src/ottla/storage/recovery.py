@@ -163,8 +163,9 @@ class _Loader:
         doubtful = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))
         for segment in list(self._segments):
             if segment not in unflushed and (segment in doubtful or not _looks_whole(self._fs, segment)):
-                self._recover(segment, flags=0)
-                segment.sync()  # no later flush would look at it again
+                # No later start would look at it again, unless it is interrupted: indexes that are half written look
+                # whole. So they are written aside.
+                self._recover(segment, flags=0, aside=True)
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
@@ -205,27 +206,25 @@ class _Loader:
         self._segments.remove(segment)
         segment.delete()
 
-    def _recover(self, segment: Segment, flags: int = kernel.CHECK_CRC) -> bool:
+    def _recover(self, segment: Segment, flags: int = kernel.CHECK_CRC, *, aside: bool = False) -> bool:
         """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
         producer_replay.rebuild(
             self._fs, self._path, self._segments, self._producers,
             max(self._start_offset, self._segments.first.base_offset), segment.base_offset, self._now_ms,
         )  # fmt: skip
-        cut = recover_segment(segment, self._config, self._producers, self._epochs, flags)
+        segment.begin_rebuild(self._config, aside=aside)
+        cut = recover_segment(segment, self._producers, self._epochs, flags)
+        if aside:
+            segment.install_indexes()
         self._producers.end_offset = segment_end_offset(segment)
         snapshots.take(self._fs, self._path, self._producers)
         return cut
 
 
 def recover_segment(
-    segment: Segment,
-    config: LogConfig,
-    producers: ProducerState,
-    epochs: LeaderEpochs,
-    flags: int = kernel.CHECK_CRC,
+    segment: Segment, producers: ProducerState, epochs: LeaderEpochs, flags: int = kernel.CHECK_CRC
 ) -> bool:
     """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
-    segment.begin_rebuild(config)
     size = segment.file.size()
     scan = Scan(segment.file, size, flags=flags)
     expected, noted = segment.base_offset, False

@@ -308,9 +308,14 @@ class Segment:
 
     # -- rebuilding the indexes from the log
 
-    def begin_rebuild(self, config: LogConfig) -> None:
-        """Forget indexes and size; `index_recovered` then adds what is good."""
+    def begin_rebuild(self, config: LogConfig, *, aside: bool = False) -> None:
+        """Forget indexes and size; `index_recovered` then adds what is good. `aside`: the files of the old indexes
+        stay until `install_indexes`."""
         self._close_file()
+        if aside:
+            for suffix, index in self._indexes():
+                index.close()
+                index.renamed(self.path(suffix) + layout.TEMPORARY)
         self.writable = True
         self._interval = config.index_interval_bytes
         self.offset_index.reset()
@@ -333,6 +338,25 @@ class Segment:
             self.file.truncate(self.size)
             self.file.sync()
         self.become_inactive()
+
+    def install_indexes(self) -> None:
+        """Put indexes rebuilt aside in the place of the old ones, each of them whole or not at all."""
+        for suffix, index in self._indexes():
+            if self._fs.exists(index.path):
+                index.sync()
+                index.close()
+                self._fs.rename(index.path, self.path(suffix))
+            elif self._fs.exists(self.path(suffix)):
+                self._fs.unlink(self.path(suffix))
+            index.renamed(self.path(suffix))
+        self._fs.sync_dir(self._directory)
+
+    def _indexes(self) -> tuple[tuple[str, OffsetIndex | TimeIndex | TxnIndex], ...]:
+        return (
+            (layout.INDEX, self.offset_index),
+            (layout.TIME_INDEX, self.time_index),
+            (layout.TXN_INDEX, self.txn_index),
+        )
 
     # -- cutting, renaming, deleting
 

@@ -1,0 +1,49 @@
+"""Random histories, chosen and shrunk by hypothesis: after every step the log equals its model."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from tests.storage.test_random_history import History, TransactionHistory
+
+
+class LogMachine(RuleBasedStateMachine):
+    """Each rule is one thing that can happen to a log; what it happens to is drawn from the seed."""
+
+    history: History
+
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
+        self.history = self.kind(seed)
+        self.moves = [move for _, move in self.history.moves()]
+
+    kind: type[History] = History
+
+    @rule(number=st.integers(0, 63))
+    def move(self, number: int) -> None:
+        move = self.moves[number % len(self.moves)]
+        self.history.done.append(move.__name__)
+        move()
+
+    @invariant()
+    def equals_its_model(self) -> None:
+        if hasattr(self, "history"):
+            self.history.check()
+
+
+class TransactionLogMachine(LogMachine):
+    kind = TransactionHistory
+
+
+_SETTINGS = settings(
+    max_examples=25,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+LogMachine.TestCase.settings = _SETTINGS
+TransactionLogMachine.TestCase.settings = _SETTINGS
+TestLogs = LogMachine.TestCase
+TestTransactionLogs = TransactionLogMachine.TestCase

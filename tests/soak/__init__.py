@@ -1,0 +1,1 @@
+"""The long checks at their full counts; see __main__.py."""
