@@ -17,6 +17,8 @@ from tests.interop.maven import class_path
 NEWEST = "4.2.0"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 60.0
+START_ATTEMPTS = 3
+PORT_TAKEN = "Address already in use"
 ZOOKEEPER_TICK_MS = "1000"
 ZOOKEEPER_SESSION_MS = "6000"
 
@@ -137,6 +139,16 @@ class KafkaBroker:
         return self.work_dir / "server.log"
 
     def start(self) -> KafkaBroker:
+        """Start and wait until it serves. A free port may be somebody else's a moment later: then on others."""
+        for _ in range(START_ATTEMPTS - 1):
+            try:
+                return self._start()
+            except RuntimeError:
+                if PORT_TAKEN not in self.log_text():
+                    raise
+        return self._start()
+
+    def _start(self) -> KafkaBroker:
         self.work_dir.mkdir(parents=True, exist_ok=True)
         port = free_port()
         self.servers = f"127.0.0.1:{port}"
@@ -154,7 +166,8 @@ class KafkaBroker:
         config = self.work_dir / "server.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         if not self.uses_zookeeper and not (self.data_dir / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            # The tool takes an id that begins with a dash for an option.
+            cluster = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
             run_tool(self.version, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
         self._server = self._start_server(config, ready)
         return self
@@ -193,7 +206,7 @@ class KafkaBroker:
         return KafkaClient(self.version, self.servers, self.work_dir / "client.log")
 
     def log_text(self) -> str:
-        return self.log_file.read_text(errors="replace")
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def __enter__(self) -> KafkaBroker:
         return self.start()
