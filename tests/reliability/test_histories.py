@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.reliability.living import Living
 from tests.storage.test_random_history import History, TransactionHistory
+
+pytestmark = pytest.mark.slice
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -53,9 +56,10 @@ class DirectoryMachine(RuleBasedStateMachine):
 
 
 _SETTINGS = settings(
-    max_examples=25,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
+    print_blob=True,  # how to run a failure again
     suppress_health_check=[HealthCheck.too_slow],
 )
 LogMachine.TestCase.settings = _SETTINGS
