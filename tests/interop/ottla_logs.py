@@ -6,6 +6,7 @@ What a consumer must then see is noted at every append, from what was sent and n
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.control import Marker, build_marker
+from ottla.records.legacy import NO_TIMESTAMP, LegacyRecord, build_message_set
 from ottla.runtime import Runtime, SystemRuntime
 from ottla.storage import compaction
 from ottla.storage.fs import RealFileSystem
@@ -34,6 +36,7 @@ TOPICS = {
     "recompressed": {**SMALL, "compression.type": "zstd"},
     "trimmed": {**SMALL, "file.delete.delay.ms": "0"},
     "truncated": SMALL,
+    "converted": SMALL,
     "large": {**SMALL, "internal.segment.bytes": "500000"},
     "replicated": SMALL,
     "far": {**SMALL, **COMPACT},
@@ -51,6 +54,8 @@ FIRST_PRODUCER_ID = 900_000
 RECORDS_BEGIN_MS = 2 * 3_600_000
 FAR_OFFSET = 3_000_000_000
 COORDINATOR_EPOCH = 3
+# Whether the first and the second of two interleaved transactions are aborted.
+OUTCOMES = ((False, True), (True, False), (False, False), (True, True))
 
 Headers = list[tuple[bytes, bytes | None]]
 
@@ -131,6 +136,18 @@ class Partition:
             self._note(offset, info.log_append_time if self.stamped else record.timestamp, record)
         if producer and producer.transactional:
             self.open.setdefault(producer.id, []).extend(range(info.first_offset, info.last_offset + 1))
+
+    def append_old(self, records: list[NewRecord], magic: int, codec: Codec) -> None:
+        """A message set, as an old client sends it: without headers, and with magic 0 without timestamps."""
+        old = [
+            LegacyRecord(offset, record.timestamp if magic else NO_TIMESTAMP, 0, record.key, record.value)
+            for offset, record in enumerate(records)
+        ]
+        data = bytearray(build_message_set(old, magic, codec))
+        info = self.log.append_as_leader(data, self.epoch)
+        for record in old:
+            new = NewRecord(record.timestamp, record.key, record.value)
+            self._note(info.first_offset + record.offset, record.timestamp, new)
 
     def end_transaction(self, producer: Producer, *, abort: bool) -> None:
         """What the coordinator writes; from then on the producer goes on with the same epoch."""
@@ -226,12 +243,14 @@ class Partition:
 class Writer:
     """Plays the whole scenario on a new data directory."""
 
-    def __init__(self, data_dir: Path, rng: random.Random) -> None:
+    def __init__(
+        self, data_dir: Path, rng: random.Random, configs: Mapping[str, LogConfig] = CONFIGS
+    ) -> None:
         self.rng = rng
         self.runtime = SystemRuntime()
         broker = BrokerConfig(log_dirs=(str(data_dir),))
         self.manager = LogManager(
-            RealFileSystem(), self.runtime, broker, defaults=DEFAULTS, topic_configs=CONFIGS
+            RealFileSystem(), self.runtime, broker, defaults=DEFAULTS, topic_configs=configs
         )
         self.manager.open()
         self.partitions: dict[str, Partition] = {}
@@ -241,24 +260,25 @@ class Writer:
         """Two leader epochs, with checkpoints between them; every topic of TOPICS gets its log."""
         for epoch in (0, 1):
             self._codecs(epoch)
-            self._transactions("txn", epoch)
-            self._partition("append-time", epoch, stamped=True).fill(6, Codec.GZIP)
-            recompressed = self._partition("recompressed", epoch)
+            self.transactions("txn", epoch)
+            self.partition("append-time", epoch, stamped=True).fill(6, Codec.GZIP)
+            recompressed = self.partition("recompressed", epoch)
             recompressed.fill(3, Codec.GZIP)
             recompressed.fill(3, Codec.NONE)
             self._trimmed(epoch)
             self._truncated(epoch)
+            self._converted(epoch)
             self._large(epoch)
             self._compacted(epoch)
             self.runtime.drain()
             self.manager.checkpoint()
-        far = self._partition("far", 1)
+        far = self.partition("far", 1)
         far.append(far.keyed_records(20), Codec.NONE)
         far.jump(FAR_OFFSET)
         far.append(far.keyed_records(20), Codec.LZ4)
-        self._partition("empty", 0)
+        self.partition("empty", 0)
         self._leave_open()
-        self._partition("replicated", 0).replicate(self.partitions["txn"])
+        self.partition("replicated", 0).replicate(self.partitions["txn"])
         for partition in self.partitions.values():
             partition.log.raise_high_watermark(partition.log.end_offset)
         self.runtime.drain()
@@ -274,7 +294,7 @@ class Writer:
         self.manager.abandon()
         self.runtime.close()
 
-    def _partition(self, topic: str, epoch: int, *, stamped: bool = False) -> Partition:
+    def partition(self, topic: str, epoch: int, *, stamped: bool = False) -> Partition:
         found = self.partitions.get(topic)
         if found is None:
             log = self.manager.get_or_create(TopicPartition(topic, 0))
@@ -284,20 +304,20 @@ class Writer:
         found.epoch = epoch
         return found
 
-    def _producer(self, *, transactional: bool = False) -> Producer:
+    def producer(self, *, transactional: bool = False) -> Producer:
         self._next_producer_id += 1
         return Producer(self._next_producer_id, epoch=self.rng.randint(0, 5), transactional=transactional)
 
     def _codecs(self, epoch: int) -> None:
         for codec in Codec:
-            producer = None if codec in (Codec.GZIP, Codec.LZ4) else self._producer()
-            self._partition(f"codec-{codec.name.lower()}", epoch).fill(8, codec, producer)
+            producer = None if codec in (Codec.GZIP, Codec.LZ4) else self.producer()
+            self.partition(f"codec-{codec.name.lower()}", epoch).fill(8, codec, producer)
 
-    def _transactions(self, topic: str, epoch: int) -> None:
+    def transactions(self, topic: str, epoch: int) -> None:
         """Two interleaved producers, commits and aborts, data outside of transactions between them."""
-        partition = self._partition(topic, epoch)
-        one, two = self._producer(transactional=True), self._producer(transactional=True)
-        for first_aborts, second_aborts in ((False, True), (True, False), (False, False), (True, True)):
+        partition = self.partition(topic, epoch)
+        one, two = self.producer(transactional=True), self.producer(transactional=True)
+        for first_aborts, second_aborts in OUTCOMES:
             partition.append(partition.keyed_records(4), Codec.NONE, one)
             partition.append(partition.keyed_records(3), Codec.LZ4, two)
             partition.append(partition.keyed_records(2), Codec.NONE)
@@ -308,35 +328,41 @@ class Writer:
 
     def _leave_open(self) -> None:
         partition = self.partitions["txn"]
-        partition.append(partition.keyed_records(5), Codec.NONE, self._producer(transactional=True))
+        partition.append(partition.keyed_records(5), Codec.NONE, self.producer(transactional=True))
         partition.append(partition.keyed_records(3), Codec.SNAPPY)
 
     def _trimmed(self, epoch: int) -> None:
-        partition = self._partition("trimmed", epoch)
+        partition = self.partition("trimmed", epoch)
         partition.fill(8, Codec.NONE)
         partition.delete_below(partition.log.end_offset * 2 // 3 + 1)
         # Kafka's lookups by time look no further than the first segment: none may lie below the start as a whole.
         self.manager.apply_retention()
 
     def _truncated(self, epoch: int) -> None:
-        partition = self._partition("truncated", epoch)
-        partition.fill(6, Codec.SNAPPY, self._producer())
+        partition = self.partition("truncated", epoch)
+        partition.fill(6, Codec.SNAPPY, self.producer())
         if epoch == 0:
             partition.cut(partition.log.end_offset // 2)
 
+    def _converted(self, epoch: int) -> None:
+        partition = self.partition("converted", epoch)
+        for codec in (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
+            for magic in (1, 0):
+                partition.append_old(partition.random_records(self.rng.randint(1, 20)), magic, codec)
+
     def _compacted(self, epoch: int) -> None:
-        partition = self._partition("compacted", epoch)
-        producer = self._producer()
+        partition = self.partition("compacted", epoch)
+        producer = self.producer()
         for codec in (Codec.NONE, Codec.GZIP) * 6:
             partition.append(partition.keyed_records(12), codec, producer)
         partition.compact(self.runtime)
-        self._transactions("compacted-txn", epoch)
+        self.transactions("compacted-txn", epoch)
         if epoch == 1:
             self.partitions["compacted-txn"].compact(self.runtime)
 
     def _large(self, epoch: int) -> None:
         """Batches of more than one block in every codec."""
-        partition = self._partition("large", epoch)
+        partition = self.partition("large", epoch)
         for codec in Codec:
             values = [b" ".join(self.rng.choices(WORDS, k=300)) * 20 for _ in range(3)]
             records = [NewRecord(partition.tick(), b"%d" % i, value) for i, value in enumerate(values)]

@@ -119,7 +119,7 @@ def ask_all(client: KafkaClient, found: Adopted, rng: random.Random) -> None:
             found.probes |= {
                 (topic, isolation, offset): answer for offset, answer in zip(below, answers, strict=True)
             }
-        stamps = [one["timestamp"] for one in partition.records]
+        stamps = [one["timestamp"] for one in partition.records if one["timestamp"] >= 0]
         asked = rng.sample(stamps, min(8, len(stamps)))
         found.times[topic] = client.times(topic, [0, *asked, *(stamp + 1 for stamp in asked)])
 

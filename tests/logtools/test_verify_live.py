@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.source import resolve
+from ottla.logtools.source import OFFSET_CHECKPOINTS, resolve
 from ottla.logtools.verify import verify
+from ottla.storage import layout
 from ottla.storage.fs import RealFileSystem
 from tests.logtools.making import ORDERS, make_data_dir
 
@@ -68,6 +69,14 @@ def test_a_snapshot_listed_before_its_new_segment_is_no_defect(partition: Path) 
     for path in files:
         (partition.parent / path.name).rename(path)
     assert [finding.code for finding in verify(fs, listed) if finding.level == DEFECT] == []
+
+
+def test_checkpoints_that_a_young_broker_has_not_written_yet_are_no_defect(partition: Path) -> None:
+    data_dir = partition.parent
+    (data_dir / layout.CLEAN_SHUTDOWN).unlink()
+    for name in OFFSET_CHECKPOINTS:
+        (data_dir / name).write_bytes(b"")
+    assert defects(RealFileSystem(), data_dir) == []
 
 
 def test_a_real_defect_is_still_found_in_what_is_left(partition: Path) -> None:

@@ -34,7 +34,9 @@ class Line:
 
 
 def parse_checkpoint(data: bytes, fields: int) -> list[Line]:
-    """The entries of a checkpoint whose entries have that many fields."""
+    """The entries of a checkpoint whose entries have that many fields. Kafka makes it as an empty file: none."""
+    if not data:
+        return []
     lines: list[Line] = []
     position = 0
     for text in data.split(b"\n")[:-1]:

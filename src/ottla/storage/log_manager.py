@@ -159,7 +159,7 @@ class LogManager:
             return log
         if not layout.is_topic_name(partition.topic):
             raise StorageError(f"{partition.topic!r} is not a topic name")
-        # Where making it failed once something of it may lie: a second copy elsewhere would be refused at the next start.
+        # Where making it failed once, something of it may lie: the next start would refuse a second copy elsewhere.
         log_dir = self._homes.setdefault(partition, self._emptiest_dir())
         log_dir.check_online()
         path = f"{log_dir.path}/{partition}"
