@@ -8,6 +8,7 @@ found wherever the neighbours or another file contradict it, which is everywhere
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, partial
 from random import Random
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from ottla.records.codec import Codec
 from ottla.records.record import Record, read_batches, read_records
 from ottla.storage import layout, log_reader
 from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
 from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
@@ -50,11 +52,13 @@ _NOT_CONTRADICTED = (
 
 
 class Stored(NamedTuple):
-    """A healthy directory, and what each batch in it says, by base offset."""
+    """A healthy directory, and what each batch in it says, by its CRC."""
 
     image: Image
-    batches: dict[int, tuple[batch.BatchHeader, list[Record]]]
+    batches: dict[int, tuple[batch.BatchHeader, list[Record]]]  # without base offset and leader epoch
+    unchanged: set[bytes]
     last_batch: dict[str, int]  # where the last batch of the log begins, in its file
+    last_sequences: dict[int, int]  # by producer
     now_ms: int
 
 
@@ -85,8 +89,13 @@ def stored(seed: int) -> Stored:
     active = log.segments.active.path(layout.LOG)
     last_batch = log.segments.active.size - len(writer.batches[-1].data)
     manager.close()
-    batches = {written.first: (written.header, written.records) for written in writer.batches}
-    return Stored(disk.image(), batches, {active: last_batch}, runtime.now_ms())
+    batches = {
+        written.header.crc: (written.header._replace(base_offset=0, leader_epoch=0), written.records)
+        for written in writer.batches
+    }
+    unchanged = {written.data for written in writer.batches}
+    sequences = {number: producer.last_sequence for number, producer in writer.state().producers.items()}
+    return Stored(disk.image(), batches, unchanged, {active: last_batch}, sequences, runtime.now_ms())
 
 
 def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
@@ -112,7 +121,7 @@ def _check(seed: int, path: str, position: int, change: int) -> None:
     image = with_file(healthy.image, path, bytes(data))
     found = list(verify(SimulatedDisk(image), resolve(SimulatedDisk(image), LOG_DIR)))
     _check_named(healthy, found, path, position)
-    _check_reads(healthy, SimulatedDisk(image), seed)
+    _check_reads(healthy, SimulatedDisk(image), Random(f"{seed} {path} {position}"))
 
 
 def _check_named(healthy: Stored, found: list[Finding], path: str, position: int) -> None:
@@ -131,35 +140,50 @@ def _check_named(healthy: Stored, found: list[Finding], path: str, position: int
         assert any(finding.position in (begins, after) for finding in named), (begins, named)
 
 
-def _check_reads(healthy: Stored, disk: SimulatedDisk, seed: int) -> None:
+def _check_reads(healthy: Stored, disk: SimulatedDisk, rng: Random) -> None:
     """Open it as a broker would and read everything; a batch whose CRC holds says what it said before."""
-    runtime = SimulatedRuntime(seed, healthy.now_ms)
+    runtime = SimulatedRuntime(now_ms=healthy.now_ms)
     try:
         log = open_manager(disk, runtime, TOPICS).logs[PARTITION]
     except BrokerError:
         return  # an error, not a wrong answer
-    said = {header.crc: (header, records) for header, records in healthy.batches.values()}
+    _check_lookups(healthy, log, rng)
     offset = log.start_offset
     while offset < log.end_offset:
         try:
             part = log_reader.read(log, offset, 1 << 20, isolation=Isolation.LOG_END).slice
-            batches = [] if part is None else list(_good_batches(part.read()))
+            end = offset if part is None else _check_batches(healthy, part.read())
         except BrokerError:
             return
-        for header, records in batches:
-            before, records_before = said[header.crc]
-            assert header._replace(base_offset=0, leader_epoch=0) == before._replace(
-                base_offset=0, leader_epoch=0
-            )
-            assert [record[1:] for record in records] == [record[1:] for record in records_before]
-        if not batches or batches[-1][0].next_offset <= offset:
+        if end <= offset:
             return
-        offset = batches[-1][0].next_offset
+        offset = end
 
 
-def _good_batches(data: bytes) -> Iterator[tuple[batch.BatchHeader, list[Record]]]:
-    """What a consumer takes from a fetch: whole batches, up to the first whose CRC does not hold."""
+def _check_batches(healthy: Stored, data: bytes) -> int:
+    """Check those whose CRC holds, as every client does; returns the offset behind the last one."""
+    next_offset = -1
     for position, header in read_batches(data):
-        if batch.compute_crc(data, position, header.size) != header.crc:
-            return
-        yield header, list(read_records(data, position))
+        next_offset = header.next_offset
+        if data[position : position + header.size] in healthy.unchanged:
+            continue
+        if batch.compute_crc(data, position, header.size) == header.crc:
+            before, records_before = healthy.batches[header.crc]
+            assert header._replace(base_offset=0, leader_epoch=0) == before
+            records = read_records(data, position)
+            assert [record[1:] for record in records] == [record[1:] for record in records_before]
+    return next_offset
+
+
+def _check_lookups(healthy: Stored, log: Log, rng: Random) -> None:
+    """What the log says by itself, of times and sequences, is true or not said."""
+    timestamps = {record.timestamp for _, records in healthy.batches.values() for record in records}
+    for timestamp in rng.sample(sorted(timestamps), 5):
+        with suppress(BrokerError):
+            found = log_reader.find_timestamp(log, timestamp)
+            assert found is None or found.timestamp in timestamps, found
+    for header, _ in healthy.batches.values():
+        producer = log.producers.producers.get(header.producer_id)
+        if producer is not None and not header.is_control:
+            last = healthy.last_sequences[header.producer_id]
+            assert producer.last_sequence in (-1, last), (header.producer_id, producer.last_sequence, last)

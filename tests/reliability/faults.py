@@ -66,7 +66,8 @@ class Life:
                 self._try(partial(self._append, manager, partition, number))
             self.runtime.advance(1000)
             self.runtime.run_pending()
-        for step in (manager.checkpoint, manager.clean, manager.apply_retention, manager.flush_due):
+        truncate = partial(self._truncate, manager, PARTITIONS[-1])
+        for step in (manager.checkpoint, manager.clean, truncate, manager.apply_retention, manager.flush_due):
             self._try(step)
             self.runtime.run_pending()
         doomed = TopicPartition("doomed", 0)
@@ -97,6 +98,15 @@ class Life:
         if number % 4 == 3:
             log.roll()
 
+    def _truncate(self, manager: LogManager, partition: TopicPartition) -> None:
+        """Cut the last two batches, and the roll between them and the others."""
+        kept = self.writers[partition].batches[:-2]
+        if kept and manager.get(partition) is not None:
+            end_offset = kept[-1].last + 1
+            self.promised[partition] = min(self.promised[partition], end_offset)
+            manager.truncate(partition, end_offset)
+            self.writers[partition].batches = kept
+
     def _flushed(self, log: Log, partition: TopicPartition, offset: int, error: BaseException | None) -> None:
         assert error is None or isinstance(error, BrokerError), repr(error)
         if error is None:
@@ -113,15 +123,13 @@ def points(seed: int) -> list[tuple[Point, int]]:
 
 
 def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
-    """The first and a later time of each operation, with each error; or a `share` of them."""
+    """Each time of each operation, with each error; or the first time of each, and a `share` of the others."""
     rng = Random(f"fault cases {seed}")
     for point, times in points(seed):
-        own = Random(f"{seed} {point}")  # the same whatever the share
-        for nth in sorted({0, own.randrange(times)}):
+        for nth in range(times):
             for error in _ERRORS:
-                written_bytes = own.choice([0, 7])
-                if rng.random() < share:
-                    fault = Fault(point, nth, error, written_bytes)
+                if nth == 0 or rng.random() < share:
+                    fault = Fault(point, nth, error, written_bytes=7 * (nth % 2))
                     name = f"{point.kind} {point.target} {point.caller} {nth} {errno.errorcode[error]}"
                     yield Case(point.kind, name, partial(_check, seed, fault))
 
@@ -134,7 +142,9 @@ def _check(seed: int, fault: Fault) -> None:
     assert life.fs.fired, fault
     if life.manager is not None:
         online = {log_dir.path for log_dir in life.manager.online_dirs}
-        assert online, "one fault took both directories"
+        at_fault = f"/{(life.fs.failed_path or '').split('/')[1]}"  # or "/" itself, while one of them is made
+        assert len(online) == len(DIRS) - 1, "not one directory went offline"
+        assert at_fault not in online, "the wrong directory went offline"
         for partition, home in life.homes.items():
             if home in online:
                 assert life.promised[partition] == life.writers[partition].batches[-1].last + 1, (

@@ -1,7 +1,7 @@
 """Random histories: appends, reads, rolls, cuts, retention, crashes and restarts beside a simple model, always equal.
 
-The histories and their model are those of tests/storage/test_random_history.py, and of compaction in
-tests/storage/test_compaction_random.py; here they run with as many seeds as there is time for.
+Those of one log are in tests/storage/test_random_history.py; those of a whole directory, with compaction and power
+cuts, in living.py. Here they run with as many seeds as there is time for.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from tests.reliability.living import Living
 from tests.reliability.scenarios import Case
 from tests.storage.test_random_history import History, TransactionHistory
 
@@ -19,10 +20,10 @@ STEPS = 200
 def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
     """`HISTORIES` of each kind, or a `share` of them."""
     for number in range(int(HISTORIES * share)):
-        for kind in (History, TransactionHistory):
+        for kind in (History, TransactionHistory, Living):
             name = f"{kind.__name__} {seed * 1_000_003 + number}"
             yield Case(kind.__name__, name, partial(_check, kind, seed * 1_000_003 + number))
 
 
-def _check(kind: type[History], seed: int) -> None:
+def _check(kind: type[History] | type[Living], seed: int) -> None:
     kind(seed).run(STEPS)

@@ -99,15 +99,19 @@ class Writer:
     def plain(self) -> bytearray:
         return build_batch(self.records(self._rng.randint(1, 4)), codec=self._rng.choice(list(Codec)))
 
-    def from_producer(self, producer_id: int, *, transactional: bool = False) -> bytearray:
+    def from_producer(
+        self, producer_id: int, *, transactional: bool = False, base_sequence: int | None = None
+    ) -> bytearray:
         """The next batch of an idempotent producer, by what it has in the log."""
         known = self.state().producers.get(producer_id)
+        if base_sequence is None:
+            base_sequence = known.last_sequence + 1 if known else 0
         return build_batch(
             self.records(self._rng.randint(1, 3)),
             codec=self._rng.choice(list(Codec)),
             producer_id=producer_id,
             producer_epoch=known.epoch if known else 0,
-            base_sequence=known.last_sequence + 1 if known else 0,
+            base_sequence=base_sequence,
             transactional=transactional,
         )
 

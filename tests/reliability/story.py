@@ -125,7 +125,9 @@ class Story:
                 marker = writer.marker(rng.choice(in_transaction), is_abort=rng.random() < 0.5)
                 writer.append(log, marker, Origin.COORDINATOR)
             elif kind == 1:
-                writer.append(log, writer.from_producer(7))
+                # Where batches may be missing in the middle, the log can know more of a producer than they say.
+                known = log.producers.producers.get(7) if log.config.compact else None
+                writer.append(log, writer.from_producer(7, base_sequence=known and known.last_sequence + 1))
             elif kind == 2:
                 # One that is in the middle of a transaction, or one that was never seen before.
                 producer_id = rng.choice([*in_transaction, 100 + len(self.history.operations)])
@@ -139,7 +141,7 @@ class Story:
 
     def _acknowledge(self, tracked: Tracked, log: Log) -> None:
         """Promise what is there now, as soon as the log says that it is flushed."""
-        offset = log.end_offset
+        offset = _end(tracked.writer.batches)
 
         def done(error: BaseException | None) -> None:
             if error is None and offset > tracked.promise.flushed:
@@ -150,7 +152,7 @@ class Story:
     def _flush(self, tracked: Tracked) -> None:
         log = self.log_of(tracked)
         log.flush()
-        self.promise(tracked, flushed=log.end_offset)
+        self.promise(tracked, flushed=_end(tracked.writer.batches))
 
     def _sync(self, _: Tracked) -> None:
         self.runtime.run_pending()
@@ -175,8 +177,9 @@ class Story:
         log, old = self.log_of(tracked), tracked.writer.batches
         offset = self.rng.randint(log.start_offset, log.end_offset)
         kept = [written for written in old if written.last < offset]
-        end = old[len(kept)].first if len(kept) < len(old) else offset  # a batch is cut whole or not at all
-        new = self._new_version(tracked, kept, min(tracked.promise.flushed, end))
+        # A batch is cut whole or not at all.
+        end = min([offset, *(written.first for written in old[len(kept) :])])
+        new = self._new_version(tracked, kept, min(tracked.promise.flushed, _end(kept)))
         self.promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
         self.manager.truncate(tracked.promise.partition, offset)
         self.promise(tracked, versions=new, highest_start=log.start_offset)
@@ -251,4 +254,10 @@ class Story:
             log = self.log_of(tracked)
             assert tracked.promise.lowest_start <= log.start_offset <= tracked.promise.highest_start
             assert read_all(log) == [w for w in tracked.writer.batches if w.last >= log.start_offset]
-            self.promise(tracked, flushed=log.end_offset, highest_start=log.start_offset)
+            flushed = _end(tracked.writer.batches)
+            self.promise(tracked, flushed=flushed, highest_start=log.start_offset)
+
+
+def _end(batches: list[Written]) -> int:
+    """Behind the last batch. A log may say more, until it is opened again, if it was cut in a gap."""
+    return batches[-1].last + 1 if batches else 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.reliability.living import Living
 from tests.storage.test_random_history import History, TransactionHistory
+
+pytestmark = pytest.mark.slice
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -37,13 +41,30 @@ class TransactionLogMachine(LogMachine):
     kind = TransactionHistory
 
 
+class DirectoryMachine(RuleBasedStateMachine):
+    """The same for a directory with several logs, one of them compacted, whose power may be cut."""
+
+    story: Living
+
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
+        self.story = Living(seed)
+
+    @rule(action=st.sampled_from(sorted(Living(0).actions)))
+    def act(self, action: str) -> None:
+        self.story.act(action)  # and compare
+
+
 _SETTINGS = settings(
-    max_examples=25,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
+    print_blob=True,  # how to run a failure again
     suppress_health_check=[HealthCheck.too_slow],
 )
 LogMachine.TestCase.settings = _SETTINGS
 TransactionLogMachine.TestCase.settings = _SETTINGS
+DirectoryMachine.TestCase.settings = _SETTINGS
 TestLogs = LogMachine.TestCase
 TestTransactionLogs = TransactionLogMachine.TestCase
+TestDirectories = DirectoryMachine.TestCase

@@ -22,7 +22,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "torn_files": (torn_files, 1),
     "bit_rot": (bit_rot, 1),
     "faults": (faults, 10),
-    "power_loss": (power_loss, 10),
+    "power_loss": (power_loss, 3),
     "histories": (histories, 1),
 }
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from ottla.errors import OffsetOutOfRangeError
+from ottla.errors import CorruptRecordError, OffsetOutOfRangeError
 from ottla.records import kernel
 from ottla.records.batch import MAGIC_V2
 from ottla.records.legacy import LegacyRecord, read_message_set
 from ottla.records.record import Record, read_records
+from ottla.storage import layout
 from ottla.storage.log import Log
 from ottla.storage.scan import Scan
 from ottla.storage.segment import LogSlice, Segment
@@ -153,6 +154,11 @@ def _find_in_segment(segment: Segment, timestamp: int, log: Log) -> TimestampOff
 
 def _find_in_batch(segment: Segment, row: array[int], timestamp: int, log: Log) -> TimestampOffset | None:
     data = segment.file.pread(row[kernel.SIZE], row[kernel.POSITION])
+    _, _, status = kernel.scan(data, 0, len(data), array("q", bytes(8 * kernel.ROW)), kernel.CHECK_CRC)
+    if status != kernel.OK:  # a record's timestamp is answered as it was written, or not at all
+        raise CorruptRecordError(
+            f"{segment.path(layout.LOG)}: at position {row[kernel.POSITION]}: {kernel.STATUS_MEANING[status]}"
+        )
     for record in _records(data, row[kernel.MAGIC], log.config.decompression_max_bytes):
         if record.timestamp >= timestamp and record.offset >= log.start_offset:
             return TimestampOffset(record.timestamp, record.offset, row[kernel.LEADER_EPOCH])

@@ -45,14 +45,19 @@ class Fault(NamedTuple):
 
 
 class FaultyFileSystem:
-    """Wraps a `FileSystem`; `seen` counts the points passed, `fired` says whether the fault has happened."""
+    """Wraps a `FileSystem`; `seen` counts the points passed, `failed_path` says where the fault has happened."""
 
     def __init__(self, inner: FileSystem, fault: Fault | None = None) -> None:
         self._inner = inner
         self.fault = fault
         self.seen: Counter[Point] = Counter()
-        self.fired = False
+        self.failed_path: str | None = None
         self.lost_syncs: set[str] = set()
+
+    @property
+    def fired(self) -> bool:
+        """Whether the fault has happened."""
+        return self.failed_path is not None
 
     def should_fail(self, kind: str, path: str) -> Fault | None:
         """Count an operation; the fault, if it is this one's turn."""
@@ -62,7 +67,7 @@ class FaultyFileSystem:
         fault = self.fault
         if fault is None or self.fired or (point, nth) != (fault.point, fault.nth):
             return None
-        self.fired = True
+        self.failed_path = path
         return fault
 
     def check(self, kind: str, path: str) -> None:

@@ -1,13 +1,13 @@
-"""Side files that a cut left looking sound."""
+"""Damage that left a file looking sound."""
 
 from __future__ import annotations
 
 import pytest
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptCheckpointError
+from ottla.errors import CorruptCheckpointError, CorruptRecordError
 from ottla.records.builder import build_batch
-from ottla.storage import checkpoint
+from ottla.storage import checkpoint, log_reader
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
@@ -45,3 +45,14 @@ def test_a_checkpoint_whose_last_line_is_not_ended_is_corrupt(text: str) -> None
     disk.open("/epochs", create=True).pwrite(text.encode(), 0)
     with pytest.raises(CorruptCheckpointError):
         checkpoint.read_epochs(disk, "/epochs")
+
+
+def test_a_time_in_a_corrupt_batch_is_an_error_and_not_an_answer() -> None:
+    disk = SimulatedDisk()
+    disk.make_dir("/data")
+    log = load(disk)
+    log.append_as_leader(build_batch([(START_MS + number, None, b"v", ()) for number in range(3)]), 0)
+    path = "/data/t-0/00000000000000000000.log"
+    disk.open(path, write=True).pwrite(b"\x7f", 61 + 7 + 2)  # the second record's time
+    with pytest.raises(CorruptRecordError, match=r"000\.log: at position 0: the checksum"):
+        log_reader.find_timestamp(log, START_MS + 1)
