@@ -166,8 +166,8 @@ class KafkaBroker:
         config = self.work_dir / "server.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         if not self.uses_zookeeper and not (self.data_dir / "meta.properties").exists():
-            # The tool takes an id that begins with a dash for an option.
-            cluster = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+            # Of letters and digits alone: an id that begins with a dash would be taken for an option.
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
             run_tool(self.version, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
         self._server = self._start_server(config, ready)
         return self
