@@ -104,6 +104,7 @@ class Partition:
     markers: dict[int, Ended] = field(default_factory=dict)
     producers: dict[int, Producer] = field(default_factory=dict)
     cleaned_to: int | None = None
+    has_timeless_segment: bool = False  # emptied by compaction, or with records that have no timestamp
 
     @property
     def committed(self) -> list[dict[str, Any]]:
@@ -281,6 +282,7 @@ class Writer:
         self.partition("replicated", 0).replicate(self.partitions["txn"])
         for partition in self.partitions.values():
             partition.log.raise_high_watermark(partition.log.end_offset)
+            partition.has_timeless_segment = any(s.max_timestamp < 0 for s in partition.log.segments)
         self.runtime.drain()
         return self.partitions
 

@@ -117,9 +117,8 @@ def test_index_entries_lead_to_the_batches_they_name(written: Written) -> None:
         for entry in dump.files[str(path.with_suffix(".index"))].entries:
             assert batches[entry["position"]]["lastOffset"] == entry["offset"]
         stamps = dump.files[str(path.with_suffix(".timeindex"))].entries
-        if batches:
-            largest = max(batch.get("CreateTime", batch.get("LogAppendTime")) for batch in batches.values())
-            assert stamps[-1]["timestamp"] == largest
+        largest = max((b.get("CreateTime", b.get("LogAppendTime")) for b in batches.values()), default=-1)
+        assert (stamps[-1]["timestamp"] if stamps else -1) == largest
 
 
 def test_the_tool_would_have_told_of_a_wrong_index(written: Written, tmp_path: Path) -> None:
