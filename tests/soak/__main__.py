@@ -21,7 +21,7 @@ from tests.reliability.scenarios import Case, CaseError, run_cases
 CHECKS: dict[str, tuple[ModuleType, int]] = {
     "torn_files": (torn_files, 1),
     "bit_rot": (bit_rot, 1),
-    "faults": (faults, 10),
+    "faults": (faults, 3),
     "power_loss": (power_loss, 3),
     "histories": (histories, 1),
 }

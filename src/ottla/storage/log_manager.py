@@ -96,7 +96,9 @@ class LogManager:
             if on_progress:
                 on_progress(done, len(work), item[1])
 
-        workers = self._config.num_recovery_threads_per_data_dir * max(1, len(self._opened))
+        # After a clean stop nothing is recovered: threads would only hand the interpreter to and fro (half the speed).
+        unclean = sum(not opened.clean for opened in self._opened)
+        workers = max(1, self._config.num_recovery_threads_per_data_dir * unclean)
         results = self._runtime.map_blocking(lambda item: self._load(*item), work, workers, report)
         for (opened, name), log, error in results:
             if log is not None:
