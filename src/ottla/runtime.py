@@ -45,6 +45,32 @@ class Runtime(Protocol):
         """Run `work` for every item on up to `workers` threads and wait; errors are returned, not raised."""
 
 
+class Timer(Protocol):
+    """Something that will be called later, unless it is cancelled."""
+
+    def cancel(self) -> None: ...
+
+
+class Lane(Protocol):
+    """One thread that does its work in the order it was given."""
+
+    def submit(self, work: Callable[[], T], done: Done[T]) -> None:
+        """Run `work` on the lane's thread, after what was submitted before; then `done` on the owner's."""
+
+
+class LoopRuntime(Runtime, Protocol):
+    """What the floors between storage and server may ask on top: timers, turns of the loop, threads of their own."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call on the owner's thread after what is going on now."""
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call on the owner's thread when `delay_ms` have passed."""
+
+    def lane(self, name: str) -> Lane:
+        """A thread of its own, in which work is done in order."""
+
+
 class SystemRuntime:
     """The real world. `poll` runs, on the owner's thread, what finished blocking work wants told."""
 

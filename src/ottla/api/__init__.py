@@ -1,0 +1,1 @@
+"""What each request does: one file per family, found through the registry."""

@@ -1,0 +1,73 @@
+"""One request on its way through the broker, and the one answer it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Peer(Protocol):
+    """Who is at the other end of a connection, as handlers may see it."""
+
+    address: str
+    client_software_name: str
+    client_software_version: str
+    principal: str
+
+
+class Call:
+    """A decoded request and the way to answer it: once, now or later, on the loop's thread.
+
+    A handler either returns the response, or keeps the call and uses `reply` when the answer is there. After the
+    connection has gone, `is_open` is False and answers go nowhere.
+    """
+
+    __slots__ = (
+        "_answer", "api_key", "client_id", "correlation_id", "is_open", "local_done_ns", "on_closed", "peer",
+        "received_ns", "request", "size_bytes", "started_ns", "throttle_ms", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        request: Any,
+        peer: Peer,
+        answer: Callable[[Call, Any], None],
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.request = request
+        self.peer = peer
+        self._answer: Callable[[Call, Any], None] | None = answer
+        self.is_open = True
+        self.on_closed: Callable[[], None] | None = None  # a waiting request is taken out when its client goes
+        self.throttle_ms = 0
+        self.size_bytes = 0
+        self.received_ns = 0
+        self.started_ns = 0
+        self.local_done_ns = 0
+
+    def reply(self, response: Any) -> None:
+        """Answer. The second answer to a call is a defect and raises."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            raise RuntimeError(f"request {self.api_key} v{self.version} was answered twice")
+        answer(self, response)
+
+    def reply_nothing(self) -> None:
+        """Done, and the client expects no response (acks=0)."""
+        self.reply(NO_RESPONSE)
+
+    def close_connection(self) -> None:
+        """Done, and the client must notice that something is wrong: its connection ends."""
+        self.reply(CLOSE_CONNECTION)
+
+
+NO_RESPONSE = object()
+CLOSE_CONNECTION = object()
+PENDING = object()  # what a handler returns when it will `reply` later

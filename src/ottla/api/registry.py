@@ -1,0 +1,55 @@
+"""Which requests are answered, in which versions, by what. ApiVersions is derived from this table.
+
+A handler is registered where it is defined, with `@api`. Its module is imported at the first request of its kind, so
+that a start loads nothing it does not need: `HANDLERS` names the module of every API.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.api.call import Call
+from ottla.api.services import Services
+
+Handler = Callable[[Services, Call, Any], Any]
+
+
+class Api(NamedTuple):
+    """One kind of request: its versions, and where its handler and its messages are found."""
+
+    key: int
+    name: str  # as in Kafka, "Produce"; messages are `ottla.protocol.messages.<snake case>.<name>Request`
+    min_version: int
+    max_version: int
+    module: str  # under ottla.api
+
+
+_HANDLERS: dict[int, Handler] = {}
+
+
+def api(key: int) -> Callable[[Handler], Handler]:
+    """Register the handler of an API of the table."""
+
+    def register(handler: Handler) -> Handler:
+        _HANDLERS[key] = handler
+        return handler
+
+    return register
+
+
+def handler(entry: Api) -> Handler:
+    """The handler of an API; its module is imported when it is first asked for."""
+    found = _HANDLERS.get(entry.key)
+    if found is None:
+        importlib.import_module(f"ottla.api.{entry.module}")
+        found = _HANDLERS[entry.key]
+    return found
+
+
+# fmt: off
+APIS: dict[int, Api] = {entry.key: entry for entry in (
+    Api(18, "ApiVersions", 0, 4, "api_versions"),
+)}
+# fmt: on

@@ -1,0 +1,23 @@
+"""What handlers may use: the broker's parts, wired together by broker.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.cluster.metadata import Metadata
+from ottla.config import BrokerConfig
+from ottla.metrics import Metrics
+from ottla.replica.manager import ReplicaManager
+from ottla.runtime import LoopRuntime
+
+
+@dataclass(slots=True)
+class Services:
+    """One broker's parts."""
+
+    node_id: int
+    config: BrokerConfig
+    runtime: LoopRuntime
+    metadata: Metadata
+    replicas: ReplicaManager
+    metrics: Metrics
