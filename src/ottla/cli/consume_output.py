@@ -40,7 +40,9 @@ def as_text(null: bytes, delimiter: bytes, after_key: bytes | None, *, headers: 
 def as_json(message: Message) -> bytes:
     kind, timestamp = message.timestamp()
     headers = header_pairs(message)
-    shown = to_json([{"key": name, "value": utf8_or_base64(value)} for name, value in headers])
+    shown = "[]"
+    if headers:
+        shown = to_json([{"key": name, "value": utf8_or_base64(value)} for name, value in headers])
     return (
         f'{{"topic":{quote(message.topic() or "")},"partition":{message.partition()},"offset":{message.offset()},'
         f'"timestamp":{"null" if kind == _NO_TIMESTAMP else timestamp},"key":{_json(message.key())},'
@@ -49,6 +51,8 @@ def as_json(message: Message) -> bytes:
 
 
 def _json(data: bytes | None) -> str:
+    if data is None:
+        return "null"
     shown = utf8_or_base64(data)
     return quote(shown) if isinstance(shown, str) else to_json(shown)
 

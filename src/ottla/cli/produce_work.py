@@ -31,9 +31,10 @@ class Sender:
     """One producer and one topic. `failure` is set as soon as a record is refused."""
 
     def __init__(self, kafka: Kafka, topic: str, config: dict[str, Any]) -> None:
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
         self._topic = topic
+        self._refused = KafkaException
         self._kafka = kafka
         self._trouble = Trouble()
         callbacks = {"error_cb": self._trouble, "on_delivery": self._on_failure}
@@ -56,8 +57,6 @@ class Sender:
             time.sleep(_POLL_S)
 
     def send(self, record: NewRecord) -> None:
-        from confluent_kafka import KafkaException
-
         while not self.failure:
             try:
                 self._producer.produce(
@@ -71,7 +70,7 @@ class Sender:
             except BufferError:
                 self._drain(self.outstanding - 1)
                 continue
-            except KafkaException as error:
+            except self._refused as error:
                 self.failed += 1
                 self.failure = f"record {self.sent + 1}: {explain(error.args[0])}"
             self.sent += 1
