@@ -17,7 +17,6 @@ from ottla.api.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     FetchSession,
-    FetchSessionCache,
     Followed,
     Key,
 )
@@ -35,13 +34,14 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
 )
 from ottla.records import legacy
-from ottla.replica.manager import FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import FetchEntry, FetchParams, FetchResult
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 
 KEY = 1
 CONSUMER = -1  # the replica id of those who are no replica
 
+_MAX_BYTES_SINCE = 3
 _V2_SINCE = 4
 _SESSIONS_SINCE = 7
 _ZSTD_SINCE = 10
@@ -167,7 +167,7 @@ class _Fetch:
         wait = self._services.replicas.fetch(self._params(request), entries, done)
         in_handler = False
         if wait is not None:
-            self._call.on_closed = wait.cancel
+            self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
         return result
 
     def _params(self, request: FetchRequest) -> FetchParams:
@@ -181,6 +181,7 @@ class _Fetch:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             isolation=isolation,
+            hard_max_bytes=version < _MAX_BYTES_SINCE,
         )
 
     # -- the response
@@ -270,7 +271,3 @@ class _Fetch:
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
 
-
-def new_cache(services: Services) -> FetchSessionCache:
-    slots = services.config.max_incremental_fetch_session_cache_slots
-    return FetchSessionCache(services.runtime, slots)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ottla.protocol.errors import ErrorCode
-from ottla.replica.manager import FetchResult
+from ottla.replica.results import FetchResult
 from ottla.runtime import LoopRuntime
 
 FINAL_EPOCH = -1  # no session, and an end to the one that is named

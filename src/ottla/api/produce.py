@@ -27,7 +27,7 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records import batch
 from ottla.records.codec import Codec
-from ottla.replica.manager import AppendResult
+from ottla.replica.results import AppendResult
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 
@@ -75,7 +75,7 @@ class _Produce:
         )
         answered = True
         if wait is not None:
-            self._call.on_closed = wait.cancel
+            self._call.on_closed = lambda: self._services.replicas.cancel_append(wait)
         return result
 
     def _lay_out(self, topic: TopicProduceData, image: ClusterImage) -> None:

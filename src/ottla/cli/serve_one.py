@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
@@ -24,7 +25,7 @@ def run_broker(options: Options, *, log_requests: bool, json_logs: bool) -> None
     _set_up_logging(json_logs=json_logs)
     settings = one_broker(options)
     if log_requests:
-        settings = settings.replace(make_dispatcher=LoggingDispatcher)
+        settings = dataclasses.replace(settings, make_dispatcher=LoggingDispatcher)
     warning = unknown_keys_warning(options)
     if warning:
         log.warning(warning)

@@ -65,11 +65,10 @@ class Dispatcher:
                 registry.handler(entry),
                 lambda correlation_id, response: frame.response_parts(_API_VERSIONS, 0, correlation_id, response),
             )
-        request, _ = messages.classes(api_key)
         route = Route(
             entry,
             version,
-            codec.decoder(request, version),
+            codec.decoder(messages.request_class(api_key), version),
             registry.handler(entry),
             lambda correlation_id, response: frame.response_parts(api_key, version, correlation_id, response),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 
 from ottla.config import BrokerConfig
 from ottla.protocol.connection import FrameReader, ReceiveBuffers
@@ -32,11 +31,18 @@ class Listener:
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
         self.port = 0
 
-    async def start(self, host: str, port: int) -> None:
-        """Begin to accept. Port 0 takes a free one; `port` tells which."""
+    async def bind(self, host: str, port: int) -> None:
+        """Take the port, 0 for any free one (`port` tells which); nobody is let in yet."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._session, host or None, port, backlog=1024, reuse_address=True)
+        self._server = await loop.create_server(
+            self._session, host or None, port, backlog=self._config.socket_listen_backlog_size, start_serving=False
+        )
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def accept(self) -> None:
+        """Let clients in."""
+        assert self._server is not None
+        await self._server.start_serving()
 
     def _session(self) -> Session:
         return Session(self, self._dispatcher, FrameReader(self._buffers, self._config.socket_request_max_bytes))
@@ -51,7 +57,7 @@ class Listener:
         of_host = self._per_address.get(host, 0)
         self._sessions.add(session)
         self._per_address[host] = of_host + 1
-        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_per_ip:
+        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_from(host):
             self._metrics.connections_refused += 1
             log.warning("refusing a connection from %s: %d are open, %d of them from there",
                         session.address, len(self._sessions) - 1, of_host)  # fmt: skip

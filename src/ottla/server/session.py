@@ -13,10 +13,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
-from ottla.protocol import frame
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.connection import FrameReader, ProtocolError
-from ottla.protocol.frame import Bytes
+from ottla.protocol.frame import Bytes, RequestHeader
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class Session(asyncio.BufferedProtocol):
     # -- requests
 
     def _receive(self, view: memoryview, now_ns: int) -> None:
-        header = frame.read_header(view)
+        header = RequestHeader.parse(view)
         route = self._dispatcher.route(header.api_key, header.version)
         request = route.decode(view, header.body_position)
         call = Call(
