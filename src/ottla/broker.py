@@ -22,7 +22,7 @@ from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
 from ottla.metrics import Metrics
-from ottla.protocol.connection import ReceiveBuffers
+from ottla.protocol.buffers import ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import Timer
 from ottla.server import gauges

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from ottla.config import BrokerConfig
-from ottla.protocol.connection import FrameReader, ReceiveBuffers
+from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
 from ottla.server.session import Session
 
@@ -45,7 +45,7 @@ class Listener:
         await self._server.start_serving()
 
     def _session(self) -> Session:
-        return Session(self, self._dispatcher, FrameReader(self._buffers, self._config.socket_request_max_bytes))
+        return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
 
     @property
     def connections(self) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.codec import DecodeError
+from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.connection import FrameReader, ProtocolError
 from ottla.protocol.frame import Bytes, RequestHeader
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
@@ -40,10 +41,10 @@ class _Waiting:
 class Session(asyncio.BufferedProtocol):
     """A connection. Made by the listener when a client connects."""
 
-    def __init__(self, listener: Listener, dispatcher: Dispatcher, reader: FrameReader) -> None:
+    def __init__(self, listener: Listener, dispatcher: Dispatcher, buffers: ReceiveBuffers, max_bytes: int) -> None:
         self._listener = listener
         self._dispatcher = dispatcher
-        self._reader = reader
+        self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[_Waiting] = deque()
         self._out: list[Bytes] = []
@@ -71,29 +72,35 @@ class Session(asyncio.BufferedProtocol):
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        now_ns = self._dispatcher.clock_ns()
-        self.active_ns = now_ns
+        self._reader.received(nbytes)
+        self.active_ns = self._dispatcher.clock_ns()
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        """Handle every request that has come whole, as long as not too many wait for their answers."""
+        reader = self._reader
         self._in_turn = True
         try:
-            for view in self._reader.buffer_updated(nbytes):
-                if self._transport is None:
+            while len(self._waiting) < MAX_WAITING_CALLS:
+                view = reader.next_frame()
+                if view is None or self._transport is None:
                     break
-                self._receive(view, now_ns)
+                self._receive(view, self.active_ns)
+            else:
+                reader.park()
+                self._pause("answers")
         except (DecodeError, ProtocolError, UnknownRequestError) as error:
             self._refuse(str(error))
         finally:
             self._in_turn = False
         if self._out:
             self._flush()
-        if self._reader.is_partial:
-            self.frame_began_ns = self.frame_began_ns or now_ns
-            if self._reader.is_starved:
-                self._pause("memory")
-                self._reader.when_fed(self._fed)
-        else:
+        if not reader.is_partial:
             self.frame_began_ns = 0
-        if len(self._waiting) >= MAX_WAITING_CALLS:
-            self._pause("answers")
+        elif not self.frame_began_ns:
+            self.frame_began_ns = self.active_ns
+        if reader.is_starved:
+            self._pause("memory")
 
     def pause_writing(self) -> None:
         self._pause("writing")
@@ -167,8 +174,10 @@ class Session(asyncio.BufferedProtocol):
             self._out += parts
         if not self._in_turn and self._out:
             self._flush()
-        if len(waiting) < MAX_WAITING_CALLS:
-            self._resume("answers")
+        if "answers" in self._paused_for and not self._in_turn and len(waiting) < MAX_WAITING_CALLS:
+            self._paused_for.discard("answers")
+            self._take_frames()
+            self._read_on()
 
     def _flush(self) -> None:
         out, self._out = self._out, []
@@ -185,10 +194,14 @@ class Session(asyncio.BufferedProtocol):
     def _resume(self, reason: str) -> None:
         if reason in self._paused_for:
             self._paused_for.discard(reason)
-            if not self._paused_for and self._transport is not None:
-                self._transport.resume_reading()
+            self._read_on()
+
+    def _read_on(self) -> None:
+        if not self._paused_for and self._transport is not None:
+            self._transport.resume_reading()
 
     def _fed(self) -> None:
+        """There is memory for the rest of the frame that is coming in."""
         self._resume("memory")
 
     def _mute(self, throttle_ms: int) -> None:
