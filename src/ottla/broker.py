@@ -1,6 +1,6 @@
 """One broker, put together: the only place that knows all parts. Started in order, stopped in reverse.
 
-    socket -> server -> protocol -> api -> replica -> storage -> file
+socket -> server -> protocol -> api -> replica -> storage -> file
 """
 
 from __future__ import annotations
@@ -179,7 +179,10 @@ class Broker:
         online, configured = len(self.logs.online_dirs), len(self.settings.config.log_dirs)
         if self.halted.is_set() or online == 0:
             return False, "no log directory is online"
-        return True, "ok" if online == configured else f"ok, but {configured - online} log directories are offline"
+        return (
+            True,
+            "ok" if online == configured else f"ok, but {configured - online} log directories are offline",
+        )
 
     def _write_pid_files(self) -> None:
         for log_dir in self.logs.online_dirs:

@@ -100,14 +100,17 @@ def _wanted(services: Services, call: Call, request: FetchRequest) -> Iterable[t
             name = None if found is None else found.name
         for wanted in topic.partitions:
             key = (topic_id or topic.topic, wanted.partition)
-            yield key, Followed(
-                name,
-                topic_id,
-                wanted.partition,
-                wanted.fetch_offset,
-                wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
-                wanted.last_fetched_epoch,
+            yield (
+                key,
+                Followed(
+                    name,
+                    topic_id,
+                    wanted.partition,
+                    wanted.fetch_offset,
+                    wanted.partition_max_bytes,
+                    wanted.current_leader_epoch,
+                    wanted.last_fetched_epoch,
+                ),
             )
 
 
@@ -172,7 +175,9 @@ class _Fetch:
 
     def _params(self, request: FetchRequest) -> FetchParams:
         version = self._call.version
-        replica_id = request.replica_state.replica_id if version >= _REPLICA_STATE_SINCE else request.replica_id
+        replica_id = (
+            request.replica_state.replica_id if version >= _REPLICA_STATE_SINCE else request.replica_id
+        )
         max_bytes = min(request.max_bytes, self._services.config.fetch_max_bytes)
         isolation = Isolation.COMMITTED if request.isolation_level == 1 else Isolation.HIGH_WATERMARK
         return FetchParams(
@@ -221,7 +226,9 @@ class _Fetch:
             response.session_id = context.session.session_id
         elif context.begins_session:
             by_id = version >= _TOPIC_IDS_SINCE
-            response.session_id = self._services.fetch_sessions.begin(context.partitions, uses_topic_ids=by_id)
+            response.session_id = self._services.fetch_sessions.begin(
+                context.partitions, uses_topic_ids=by_id
+            )
         return response
 
     def _partition(self, result: FetchResult) -> PartitionData:
@@ -270,4 +277,3 @@ class _Fetch:
             response.node_endpoints.append(
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
-

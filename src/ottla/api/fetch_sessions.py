@@ -147,7 +147,9 @@ class FetchSessionCache:
             self.remove(oldest.session_id)
             return True
         # One that has been there for its two minutes gives way to a larger one.
-        settled = [session for session in self._sessions.values() if now_ms - session.created_ms > EVICTION_MS]
+        settled = [
+            session for session in self._sessions.values() if now_ms - session.created_ms > EVICTION_MS
+        ]
         smallest = min(settled, key=lambda session: len(session.partitions), default=None)
         if smallest is None or len(smallest.partitions) >= size:
             return False

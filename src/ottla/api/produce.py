@@ -133,7 +133,9 @@ class _Produce:
             return
         slot.current_leader = LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
         broker = image.brokers.get(info.leader)
-        if broker is not None and all(node.node_id != broker.node_id for node in self._response.node_endpoints):
+        if broker is not None and all(
+            node.node_id != broker.node_id for node in self._response.node_endpoints
+        ):
             self._response.node_endpoints.append(
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
@@ -155,7 +157,10 @@ def _form_error(records: memoryview | None, version: int) -> tuple[ErrorCode, st
         text = f"Produce v{version} cannot carry zstd, v{_ZSTD_SINCE} can"
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text
     if 0 <= length + batch.OVERHEAD_SIZE < len(records):
-        return ErrorCode.INVALID_RECORD, f"Produce v{version} carries one record batch for each partition only"
+        return (
+            ErrorCode.INVALID_RECORD,
+            f"Produce v{version} carries one record batch for each partition only",
+        )
     return None
 
 

@@ -32,7 +32,9 @@ With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record is 
 def serve(
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Where topics and records are kept.", show_default="~/.local/share/ottla"),
+        typer.Option(
+            "--data", help="Where topics and records are kept.", show_default="~/.local/share/ottla"
+        ),
     ] = None,
     listen: Annotated[
         str | None,
@@ -51,7 +53,9 @@ def serve(
     brokers: Annotated[int, typer.Option("--brokers", min=1, help="How many broker processes.")] = 1,
     http: Annotated[
         str,
-        typer.Option("--http", metavar="HOST:PORT", help="Where /metrics and /healthz are; `off` for nowhere."),
+        typer.Option(
+            "--http", metavar="HOST:PORT", help="Where /metrics and /healthz are; `off` for nowhere."
+        ),
     ] = "127.0.0.1:9644",
     log_requests: Annotated[bool, typer.Option("--log-requests", help="One line for every request.")] = False,
     log_format: Annotated[str, typer.Option("--log-format", help="`text` or `json`.")] = "text",

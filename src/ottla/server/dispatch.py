@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.api import registry
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.protocol import codec, frame, messages
 from ottla.protocol.frame import Bytes
-from ottla.runtime import LoopRuntime
 
 __all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
 
@@ -63,7 +62,9 @@ class Dispatcher:
                 version,
                 lambda _buffer, _position: None,
                 registry.handler(entry),
-                lambda correlation_id, response: frame.response_parts(_API_VERSIONS, 0, correlation_id, response),
+                lambda correlation_id, response: frame.response_parts(
+                    _API_VERSIONS, 0, correlation_id, response
+                ),
             )
         route = Route(
             entry,

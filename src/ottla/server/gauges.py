@@ -35,8 +35,12 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
         "kafka_server_fetch_session_partitions", "Partitions in fetch sessions.", lambda: sessions.partitions
     )
     metrics.gauge("kafka_server_connections", "Open connections.", lambda: listener.connections)
-    metrics.gauge("kafka_log_offline_dirs", "Log directories that have failed.", lambda: _offline(services, logs))
-    metrics.gauge("kafka_server_topics", "Topics of the cluster.", lambda: len(services.metadata.image.topics))
+    metrics.gauge(
+        "kafka_log_offline_dirs", "Log directories that have failed.", lambda: _offline(services, logs)
+    )
+    metrics.gauge(
+        "kafka_server_topics", "Topics of the cluster.", lambda: len(services.metadata.image.topics)
+    )
 
 
 def _offline(services: Services, logs: LogManager) -> int:

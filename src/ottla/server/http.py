@@ -47,9 +47,13 @@ class HttpServer:
             return _response("405 Method Not Allowed", "text/plain", b"only GET is answered here\n")
         path = words[1].partition(b"?")[0]
         if path == b"/metrics":
-            from ottla.server import prometheus  # prometheus-client takes longer to import than the broker to start
+            from ottla.server import (
+                prometheus,
+            )  # prometheus-client takes longer to import than the broker to start
 
-            return _response("200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics))
+            return _response(
+                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics)
+            )
         if path == b"/healthz":
             healthy, text = self._health()
             return _response(

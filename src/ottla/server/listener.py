@@ -35,7 +35,11 @@ class Listener:
         """Take the port, 0 for any free one (`port` tells which); nobody is let in yet."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            self._session, host or None, port, backlog=self._config.socket_listen_backlog_size, start_serving=False
+            self._session,
+            host or None,
+            port,
+            backlog=self._config.socket_listen_backlog_size,
+            start_serving=False,
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -57,7 +61,9 @@ class Listener:
         of_host = self._per_address.get(host, 0)
         self._sessions.add(session)
         self._per_address[host] = of_host + 1
-        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_from(host):
+        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_from(
+            host
+        ):
             self._metrics.connections_refused += 1
             log.warning("refusing a connection from %s: %d are open, %d of them from there",
                         session.address, len(self._sessions) - 1, of_host)  # fmt: skip
@@ -84,7 +90,9 @@ class Listener:
             if session.frame_began_ns:
                 took_ns = now_ns - session.frame_began_ns
                 if took_ns > FRAME_GRACE_NS and session.partial_bytes * 10**9 < SLOWEST_BYTES_PER_S * took_ns:
-                    log.warning("closing the connection from %s: a request did not arrive in time", session.address)
+                    log.warning(
+                        "closing the connection from %s: a request did not arrive in time", session.address
+                    )
                     session.abort()
             elif idle_ns > 0 and now_ns - session.active_ns > idle_ns and not session.is_waiting:
                 log.info("closing the idle connection from %s", session.address)

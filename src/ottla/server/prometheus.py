@@ -71,7 +71,9 @@ class _BrokerCollector(Collector):
                 sums.add_metric([name], getattr(counted, field) / 1e6)
             yield sums
         total = HistogramMetricFamily(
-            "kafka_network_request_total_time_ms", "Time from the last byte in to the answer.", labels=["request"]
+            "kafka_network_request_total_time_ms",
+            "Time from the last byte in to the answer.",
+            labels=["request"],
         )
         for name, counted in requests.items():
             total.add_metric([name], _buckets(counted), counted.total_ns / 1e6)

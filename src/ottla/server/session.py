@@ -13,8 +13,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
-from ottla.protocol.codec import DecodeError
 from ottla.protocol.buffers import ReceiveBuffers
+from ottla.protocol.codec import DecodeError
 from ottla.protocol.connection import FrameReader, ProtocolError
 from ottla.protocol.frame import Bytes, RequestHeader
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
@@ -41,7 +41,9 @@ class _Waiting:
 class Session(asyncio.BufferedProtocol):
     """A connection. Made by the listener when a client connects."""
 
-    def __init__(self, listener: Listener, dispatcher: Dispatcher, buffers: ReceiveBuffers, max_bytes: int) -> None:
+    def __init__(
+        self, listener: Listener, dispatcher: Dispatcher, buffers: ReceiveBuffers, max_bytes: int
+    ) -> None:
         self._listener = listener
         self._dispatcher = dispatcher
         self._reader = FrameReader(buffers, max_bytes, self._fed)
@@ -55,7 +57,9 @@ class Session(asyncio.BufferedProtocol):
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.active_ns = 0  # when the last bytes came or went
-        self.frame_began_ns = 0  # when the first byte of a frame that is still incomplete came; 0 if there is none
+        self.frame_began_ns = (
+            0  # when the first byte of a frame that is still incomplete came; 0 if there is none
+        )
 
     # -- the transport calls these
 
@@ -129,7 +133,13 @@ class Session(asyncio.BufferedProtocol):
         route = self._dispatcher.route(header.api_key, header.version)
         request = route.decode(view, header.body_position)
         call = Call(
-            header.api_key, header.version, header.correlation_id, header.client_id, request, self, self._answered
+            header.api_key,
+            header.version,
+            header.correlation_id,
+            header.client_id,
+            request,
+            self,
+            self._answered,
         )
         call.size_bytes = len(view)
         call.received_ns = now_ns
