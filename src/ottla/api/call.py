@@ -45,7 +45,9 @@ class Call:
         self.peer = peer
         self._answer: Callable[[Call, Any], None] | None = answer
         self.is_open = True
-        self.on_closed: Callable[[], None] | None = None  # a waiting request is taken out when its client goes
+        self.on_closed: Callable[[], None] | None = (
+            None  # a waiting request is taken out when its client goes
+        )
         self.throttle_ms = 0
         self.size_bytes = 0
         self.received_ns = 0
