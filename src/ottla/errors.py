@@ -190,11 +190,6 @@ class IndexFullError(StorageError):
 # -- what a change of the cluster can be refused for
 
 
-class UnknownTopicOrPartitionError(BrokerError):
-    code = 3
-    retriable = True
-
-
 class InvalidTopicError(BrokerError):
     code = 17  # INVALID_TOPIC_EXCEPTION
 
@@ -223,17 +218,8 @@ class InvalidRequestError(BrokerError):
     code = 42
 
 
-class PolicyViolationError(BrokerError):
-    code = 44
-
-
 class TopicDeletionDisabledError(BrokerError):
     code = 73
-
-
-class UnknownTopicIdError(BrokerError):
-    code = 100
-    retriable = True
 
 
 class BrokerIdNotRegisteredError(BrokerError):

@@ -175,14 +175,14 @@ class _Fetch:
 
     def _params(self, request: FetchRequest) -> FetchParams:
         version = self._call.version
-        replica_id = (
-            request.replica_state.replica_id if version >= _REPLICA_STATE_SINCE else request.replica_id
-        )
+        replica_id = request.replica_id
+        if version >= _REPLICA_STATE_SINCE:
+            replica_id = request.replica_state.replica_id if request.replica_state else CONSUMER
         max_bytes = min(request.max_bytes, self._services.config.fetch_max_bytes)
         isolation = Isolation.COMMITTED if request.isolation_level == 1 else Isolation.HIGH_WATERMARK
         return FetchParams(
             replica_id=replica_id,
-            max_wait_ms=request.max_wait,
+            max_wait_ms=request.max_wait_ms,
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             isolation=isolation,
@@ -260,9 +260,9 @@ class _Fetch:
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
             magic = 0 if self._call.version < 2 else 1
-            data.records = legacy.from_v2(
-                b"".join(result.records), magic, max_output_bytes=config.decompression_max_bytes
-            )
+            records = result.records
+            whole = records if isinstance(records, bytes) else b"".join(records)
+            data.records = legacy.from_v2(whole, magic, max_output_bytes=config.decompression_max_bytes)
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

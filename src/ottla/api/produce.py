@@ -49,7 +49,7 @@ class _Produce:
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
         self._call = call
-        self._response = ProduceResponse(responses=[], throttle_time=0)
+        self._response = ProduceResponse(responses=[])
         self._entries: list[tuple[TopicPartition, Bytes]] = []
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
         self.failed = False
@@ -71,7 +71,7 @@ class _Produce:
             result = response
 
         wait = self._services.replicas.append(
-            acks=request.acks, timeout_ms=request.timeout, entries=self._entries, done=done
+            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=done
         )
         answered = True
         if wait is not None:
@@ -113,7 +113,7 @@ class _Produce:
 
     def _fill(self, slot: PartitionProduceResponse, appended: AppendResult) -> None:
         slot.base_offset = appended.base_offset
-        slot.log_append_time = appended.log_append_time
+        slot.log_append_time_ms = appended.log_append_time
         slot.log_start_offset = appended.log_start_offset
         if appended.error_code:
             self.failed = True

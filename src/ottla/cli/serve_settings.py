@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ottla.broker import Address, Settings
 from ottla.config import BrokerConfig
+from ottla.config.broker_config import unknown_keys
 from ottla.config.properties import load_properties
 from ottla.errors import ConfigError
 
@@ -143,3 +144,9 @@ def refuse_one(data: Path) -> None:
             f"{data} holds the data of one broker. To go on with several: stop it, choose a new directory with "
             "--data for --brokers, and copy the topics with `ottla consume` and `ottla produce`"
         )
+
+
+def unknown_keys_warning(options: Options) -> str | None:
+    """One line that names the keys which have no effect here."""
+    unknown = unknown_keys(read_options(options))
+    return f"these settings have no effect: {', '.join(unknown)}" if unknown else None

@@ -14,7 +14,7 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.protocol import codec, frame, messages
-from ottla.protocol.frame import Bytes
+from ottla.protocol.message import Bytes
 
 __all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
 

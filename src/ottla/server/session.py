@@ -16,7 +16,8 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.connection import FrameReader, ProtocolError
-from ottla.protocol.frame import Bytes, RequestHeader
+from ottla.protocol.frame import RequestHeader
+from ottla.protocol.message import Bytes
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 
 if TYPE_CHECKING:
