@@ -22,7 +22,7 @@ from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
 from ottla.metrics import Metrics
-from ottla.protocol.buffers import ReceiveBuffers
+from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import Timer
 from ottla.server import gauges
@@ -135,7 +135,8 @@ class Broker:
             fetch_sessions=FetchSessionCache(self.runtime, config.max_incremental_fetch_session_cache_slots),
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
-        self.listener = Listener(dispatcher, config, ReceiveBuffers(config.queued_max_request_bytes))
+        budget = MemoryBudget(config.memory_budget_bytes, config.socket_request_max_bytes)
+        self.listener = Listener(dispatcher, config, ReceiveBuffers(budget))
         await self.listener.bind(settings.listen.host, settings.listen.port)
         self._stops.append(self.listener.stop)
         told = settings.advertise or settings.listen

@@ -77,7 +77,7 @@ class Session(asyncio.BufferedProtocol):
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.received(nbytes)
+        self._reader.buffer_updated(nbytes)
         self.active_ns = self._dispatcher.clock_ns()
         self._take_frames()
 
