@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -135,7 +136,8 @@ class Broker:
             fetch_sessions=FetchSessionCache(self.runtime, config.max_incremental_fetch_session_cache_slots),
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
-        budget = MemoryBudget(config.memory_budget_bytes, config.socket_request_max_bytes)
+        limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
+        budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)
         self.listener = Listener(dispatcher, config, ReceiveBuffers(budget))
         await self.listener.bind(settings.listen.host, settings.listen.port)
         self._stops.append(self.listener.stop)
@@ -205,7 +207,7 @@ class Broker:
     async def _close_logs(self) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
-        self.replicas.stop()
+        # self.replicas.stop()
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{log_dir.path}/{PID_FILE}")
