@@ -185,3 +185,48 @@ class CompactionAbortedError(BrokerError):
 
 class IndexFullError(StorageError):
     """No room for one more entry; the segment must roll."""
+
+
+# -- what a change of the cluster can be refused for
+
+
+class InvalidTopicError(BrokerError):
+    code = 17  # INVALID_TOPIC_EXCEPTION
+
+
+class TopicAuthorizationFailedError(BrokerError):
+    code = 29
+
+
+class TopicAlreadyExistsError(BrokerError):
+    code = 36
+
+
+class InvalidPartitionsError(BrokerError):
+    code = 37
+
+
+class InvalidReplicationFactorError(BrokerError):
+    code = 38
+
+
+class InvalidReplicaAssignmentError(BrokerError):
+    code = 39
+
+
+class InvalidRequestError(BrokerError):
+    code = 42
+
+
+class TopicDeletionDisabledError(BrokerError):
+    code = 73
+
+
+class BrokerIdNotRegisteredError(BrokerError):
+    code = 102
+
+
+class InconsistentClusterIdError(BrokerError):
+    """A log directory that belongs to another cluster or another broker."""
+
+    code = 104

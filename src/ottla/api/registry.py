@@ -50,6 +50,8 @@ def handler(entry: Api) -> Handler:
 
 # fmt: off
 APIS: dict[int, Api] = {entry.key: entry for entry in (
+    Api(0, "Produce", 0, 13, "produce"),
+    Api(1, "Fetch", 0, 18, "fetch"),
     Api(18, "ApiVersions", 0, 4, "api_versions"),
 )}
 # fmt: on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
 from ottla.metrics import Metrics
@@ -21,3 +22,4 @@ class Services:
     metadata: Metadata
     replicas: ReplicaManager
     metrics: Metrics
+    fetch_sessions: FetchSessionCache

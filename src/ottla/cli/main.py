@@ -19,6 +19,7 @@ from ottla.errors import BrokerError
 # Name: the module whose `app` has the commands, and its line in the help. Imported when it is called.
 GROUPS = {
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+    "serve": ("ottla.cli.serve", "Start a broker."),
 }
 
 _HELP = """\
@@ -26,6 +27,7 @@ Kafka's log, in Python.
 
 \b
 Examples:
+  ottla serve                  a broker on 127.0.0.1:9092
   ottla log show DIR           what lies in a partition or data directory
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects
@@ -46,7 +48,7 @@ class LazyGroup(TyperGroup):
         if cmd_name not in GROUPS:
             return super().get_command(ctx, cmd_name)
         module, _ = GROUPS[cmd_name]
-        group = typer.main.get_group(import_module(module).app)
+        group = typer.main.get_command(import_module(module).app)
         group.name = cmd_name
         return group
 

@@ -38,6 +38,7 @@ class LogManager:
         defaults: LogConfig | None = None,
         topic_configs: Mapping[str, LogConfig] | None = None,
         node_id: int = 1,
+        cluster_id: str | None = None,
     ) -> None:
         self._fs = fs
         self._runtime = runtime
@@ -45,6 +46,7 @@ class LogManager:
         self._defaults = defaults or LogConfig()
         self._topic_configs = dict(topic_configs or {})
         self._node_id = node_id
+        self._cluster_id = cluster_id  # where the cluster has one already
         self._opened: list[OpenedDir] = []
         # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
         # old segments, sockets.
@@ -73,7 +75,9 @@ class LogManager:
             raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
 
     def _open_dirs(self) -> None:
-        cluster_id = opened_dir.cluster_id(self._fs, self._config.log_dirs, self._runtime)
+        cluster_id = self._cluster_id
+        if cluster_id is None:
+            cluster_id = opened_dir.cluster_id(self._fs, self._config.log_dirs, self._runtime)
         for path in self._config.log_dirs:
             identity = opened_dir.new_identity(cluster_id, self._node_id, self._runtime)
             try:
@@ -146,6 +150,11 @@ class LogManager:
     @property
     def online_dirs(self) -> list[LogDir]:
         return [opened.dir for opened in self._opened if not opened.dir.offline]
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether every directory was stopped cleanly the last time."""
+        return all(opened.clean for opened in self._opened)
 
     @property
     def logs(self) -> dict[TopicPartition, Log]:

@@ -15,8 +15,6 @@ from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
 
-_METADATA_TOPIC = "__cluster_metadata"  # a KRaft controller's own log; it is not a partition of ours
-
 
 class OpenedDir(NamedTuple):
     """A log directory that is in use, with what its files said when it was opened."""
@@ -127,6 +125,6 @@ def contents(log_dir: LogDir) -> Contents:
             raise StorageError(
                 f"{log_dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"
             )
-        elif partition.topic != _METADATA_TOPIC:
+        elif partition.topic != layout.METADATA_TOPIC:
             found.partitions.append(name)
     return found
