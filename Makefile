@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SEED ?= 0
 
-.PHONY: demo test interop bench lint format soak fuzz docs lock clean
+.PHONY: demo test interop bench lint format soak fuzz docs messages lock clean
 
 demo: $(READY)
 	$(BIN)/python -m ottla.cli.demo
@@ -38,6 +38,10 @@ fuzz: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m ottla.cli.docs
+
+# The classes of Kafka's messages, from kio's definitions.
+messages: $(READY)
+	$(BIN)/python tools/generate_messages.py
 
 lock: $(READY)
 	$(BIN)/pip install -q uv

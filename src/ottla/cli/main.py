@@ -24,6 +24,7 @@ GROUPS = {
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
+    "serve": ("ottla.cli.serve", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
 }
 
@@ -32,6 +33,7 @@ Kafka's log, in Python.
 
 \b
 Examples:
+  ottla serve                  a broker on 127.0.0.1:9092
   ottla log show DIR           what lies in a partition or data directory
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects

@@ -1,0 +1,125 @@
+"""Frames: a length, a header, and a message. Both ends: what a broker reads and writes, and what a client does.
+
+A frame here is what follows the length. Response headers have a correlation id and, with the flexible encoding, tags;
+except that of ApiVersions, which a client must understand before it knows what the broker speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from ottla.protocol.codec import DecodeError, Output, decoder, encoder
+from ottla.protocol.message import Bytes, Message
+from ottla.protocol.messages import APIS, request_class, response_class
+from ottla.protocol.wire import MAX_ELEMENTS, skip_tags
+
+API_VERSIONS = 18
+_REQUEST_HEAD = Struct(">hhih")
+_RESPONSE_HEAD = Struct(">ii")
+_LENGTH = Struct(">i")
+_FLEXIBLE_SINCE = {api.key: api.flexible_since for api in APIS.values()}
+
+
+class RequestHeader:
+    """Who asks for what, and where in the frame the request itself begins."""
+
+    __slots__ = ("api_key", "body_position", "client_id", "correlation_id", "version")
+
+    def __init__(
+        self, api_key: int, version: int, correlation_id: int, client_id: str | None, body_position: int
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_position = body_position
+
+    @classmethod
+    def parse(cls, frame: Bytes) -> RequestHeader:
+        """Read the header of a frame. APIs that are not known are taken to have no tags in it."""
+        size = len(frame)
+        if size < _REQUEST_HEAD.size:
+            raise DecodeError(f"a request of {size} bytes has no whole header")
+        api_key, version, correlation_id, length = _REQUEST_HEAD.unpack_from(frame)
+        position = 10
+        client_id = None
+        if length >= 0:
+            position += length
+            if position > size:
+                raise DecodeError(f"a client id of {length} bytes in a request of {size}")
+            try:
+                client_id = str(frame[10:position], "utf-8")
+            except UnicodeDecodeError as error:
+                raise DecodeError("the client id is not UTF-8") from error
+        if version >= _FLEXIBLE_SINCE.get(api_key, 32767):
+            position = _after_tags(frame, position)
+        return cls(api_key, version, correlation_id, client_id, position)
+
+
+def _after_tags(frame: Bytes, position: int) -> int:
+    try:
+        count = frame[position]
+        position += 1
+        if count:
+            position, _ = skip_tags(frame, position, count, MAX_ELEMENTS)
+    except IndexError as error:
+        raise DecodeError("the header has no whole tags") from error
+    return position
+
+
+def decode_request(header: RequestHeader, frame: Bytes) -> Any:
+    """The request behind a header; its version must be one of `APIS`."""
+    return decoder(request_class(header.api_key), header.version)(frame, header.body_position)
+
+
+def responder(api_key: int, version: int) -> Callable[[int, Message], list[Bytes]]:
+    """What makes whole responses of one kind out of a correlation id and a message, to be written in order."""
+    encode = encoder(response_class(api_key), version)
+    # An ApiVersions response keeps the old header, so that a client of any age can read it.
+    tags = b"\0" if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS else b""
+
+    def respond(correlation_id: int, message: Message) -> list[Bytes]:
+        output = Output()
+        data = output.data
+        data += _RESPONSE_HEAD.pack(0, correlation_id)
+        data += tags
+        encode(message, output)
+        _LENGTH.pack_into(data, 0, len(output) - 4)
+        return output.parts()
+
+    return respond
+
+
+def response_parts(api_key: int, version: int, correlation_id: int, message: Message) -> list[Bytes]:
+    """A whole response, length and all, to be written in order. Records are not copied."""
+    return responder(api_key, version)(correlation_id, message)
+
+
+def request_parts(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, message: Message
+) -> list[Bytes]:
+    """A whole request, length and all, as a client sends it."""
+    output = Output()
+    data = output.data
+    name = b"" if client_id is None else client_id.encode()
+    data += _LENGTH.pack(0)
+    data += _REQUEST_HEAD.pack(api_key, version, correlation_id, -1 if client_id is None else len(name))
+    data += name
+    if version >= _FLEXIBLE_SINCE[api_key]:
+        data.append(0)
+    encoder(request_class(api_key), version)(message, output)
+    _LENGTH.pack_into(data, 0, len(output) - 4)
+    return output.parts()
+
+
+def decode_response(api_key: int, version: int, frame: Bytes) -> tuple[int, Any]:
+    """The correlation id and the message of a response that answers such a request."""
+    if len(frame) < 4:
+        raise DecodeError(f"a response of {len(frame)} bytes has no correlation id")
+    (correlation_id,) = _LENGTH.unpack_from(frame)
+    position = 4
+    if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS:
+        position = _after_tags(frame, position)
+    return correlation_id, decoder(response_class(api_key), version)(frame, position)
