@@ -22,6 +22,39 @@ class OffsetOutOfRangeError(BrokerError):
     code = 1
 
 
+class UnknownTopicOrPartitionError(BrokerError):
+    code = 3
+    retriable = True
+
+
+class NotLeaderOrFollowerError(BrokerError):
+    code = 6
+    retriable = True
+
+
+class RequestTimedOutError(BrokerError):
+    code = 7
+    retriable = True
+
+
+class NotEnoughReplicasError(BrokerError):
+    """Fewer replicas are in sync than an append with acks=all asks for; nothing was written."""
+
+    code = 19
+    retriable = True
+
+
+class NotEnoughReplicasAfterAppendError(BrokerError):
+    """As before, but the records are in the leader's log."""
+
+    code = 20
+    retriable = True
+
+
+class InvalidRequiredAcksError(BrokerError):
+    code = 21
+
+
 class RecordTooLargeError(BrokerError):
     code = 10  # MESSAGE_TOO_LARGE
 
@@ -42,6 +75,10 @@ class OutOfOrderSequenceError(BrokerError):
     code = 45  # OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+class PolicyViolationError(BrokerError):
+    code = 44
+
+
 class InvalidProducerEpochError(BrokerError):
     code = 47
 
@@ -52,6 +89,20 @@ class InvalidTxnStateError(BrokerError):
 
 class TransactionCoordinatorFencedError(BrokerError):
     code = 52
+
+
+class FencedLeaderEpochError(BrokerError):
+    """The client's idea of the leader is older than the broker's."""
+
+    code = 74
+    retriable = True
+
+
+class UnknownLeaderEpochError(BrokerError):
+    """The client's idea of the leader is newer than the broker's."""
+
+    code = 75
+    retriable = True
 
 
 class UnsupportedCompressionTypeError(BrokerError):
@@ -66,6 +117,18 @@ class InvalidRecordError(BrokerError):
     def __init__(self, message: str, record_errors: list[tuple[int, str]] | None = None) -> None:
         super().__init__(message)
         self.record_errors = record_errors or []
+
+
+class UnknownTopicIdError(BrokerError):
+    code = 100
+    retriable = True
+
+
+class InconsistentTopicIdError(BrokerError):
+    """The log of this name belongs to another topic, made or deleted meanwhile."""
+
+    code = 103
+    retriable = True
 
 
 class UnexpectedAppendOffsetError(BrokerError):
@@ -122,3 +185,48 @@ class CompactionAbortedError(BrokerError):
 
 class IndexFullError(StorageError):
     """No room for one more entry; the segment must roll."""
+
+
+# -- what a change of the cluster can be refused for
+
+
+class InvalidTopicError(BrokerError):
+    code = 17  # INVALID_TOPIC_EXCEPTION
+
+
+class TopicAuthorizationFailedError(BrokerError):
+    code = 29
+
+
+class TopicAlreadyExistsError(BrokerError):
+    code = 36
+
+
+class InvalidPartitionsError(BrokerError):
+    code = 37
+
+
+class InvalidReplicationFactorError(BrokerError):
+    code = 38
+
+
+class InvalidReplicaAssignmentError(BrokerError):
+    code = 39
+
+
+class InvalidRequestError(BrokerError):
+    code = 42
+
+
+class TopicDeletionDisabledError(BrokerError):
+    code = 73
+
+
+class BrokerIdNotRegisteredError(BrokerError):
+    code = 102
+
+
+class InconsistentClusterIdError(BrokerError):
+    """A log directory that belongs to another cluster or another broker."""
+
+    code = 104

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ottla.api.access import AllowAll, Authorizer
+from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
 from ottla.metrics import Metrics
@@ -21,3 +23,6 @@ class Services:
     metadata: Metadata
     replicas: ReplicaManager
     metrics: Metrics
+    fetch_sessions: FetchSessionCache
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

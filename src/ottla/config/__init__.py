@@ -1,12 +1,20 @@
 """Every setting, with Kafka's name, type, default and check. docs/configuration.md is made from here."""
 
-from ottla.config.broker_config import BROKER_KEYS, BrokerConfig
+from ottla.config.broker_config import (
+    BROKER_KEYS,
+    DYNAMIC_BROKER_KEYS,
+    INTERNAL_KEYS,
+    BrokerConfig,
+    unknown_keys,
+)
 from ottla.config.log_config import TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, LogConfig, effective
 from ottla.config.properties import load_properties
-from ottla.config.values import ConfigKey, Effective, parse, to_text
+from ottla.config.values import ConfigKey, Effective, parse, resolve, to_text
 
 __all__ = [
     "BROKER_KEYS",
+    "DYNAMIC_BROKER_KEYS",
+    "INTERNAL_KEYS",
     "TOPIC_KEYS",
     "UNSUPPORTED_TOPIC_KEYS",
     "BrokerConfig",
@@ -16,5 +24,7 @@ __all__ = [
     "effective",
     "load_properties",
     "parse",
+    "resolve",
     "to_text",
+    "unknown_keys",
 ]

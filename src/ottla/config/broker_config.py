@@ -1,4 +1,4 @@
-"""The settings of a broker's storage as a whole: directories, background work, the cleaner, producer expiry.
+"""All settings of a broker: those of serving_config.py, and of its storage (directories, background work, cleaner).
 
 As in log_config.py, each field is also a row of the table. A broker's file also holds the defaults of topic
 settings under other names (`log.roll.hours` for `segment.ms`); `BROKER_KEYS` lists those as well.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.config.log_config import TOPIC_KEYS
+from ottla.config.serving_config import ServingConfig
 from ottla.config.values import (
     ANY,
     BOOLEAN,
@@ -39,8 +40,8 @@ _POSITIVE = Check("above 0", lambda value: value > 0)
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig:
-    """Settings that all logs of a broker share. `from_properties` checks what it is given."""
+class BrokerConfig(ServingConfig):
+    """Settings of a whole broker. `from_properties` checks what it is given."""
 
     # A table: one row a key, kept in its own shape.
     # fmt: off
@@ -97,8 +98,17 @@ class BrokerConfig:
 
     @classmethod
     def from_properties(cls, props: Mapping[str, str]) -> BrokerConfig:
-        """Checked settings. Keys of other parts of a broker are left to them."""
-        config = cls(**{name: resolve(key, props, props).value for name, key in FIELDS.items()})
+        """Checked settings. Keys that are not a broker's are left alone: `unknown_keys` names them."""
+        values = {name: resolve(key, props, props).value for name, key in FIELDS.items()}
+        config = cls(**values, properties=dict(props))
+        if config.node_id < 0:
+            raise ConfigError(f"broker.id = {config.node_id} is not allowed: it must be at least 0")
+        budget, largest = config.queued_max_request_bytes, config.socket_request_max_bytes
+        if 0 < budget < largest:
+            raise ConfigError(
+                f"queued.max.request.bytes = {budget} is not allowed: it must be at least "
+                f"socket.request.max.bytes, which is {largest}"
+            )
         if config.log_cleaner_dedupe_buffer_size <= MIB * config.log_cleaner_threads:
             raise ConfigError(
                 f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size} is not allowed: "
@@ -125,3 +135,33 @@ def _with_synonyms(keys: dict[str, ConfigKey]) -> dict[str, ConfigKey]:
 
 
 BROKER_KEYS: dict[str, ConfigKey] = _with_synonyms({key.name: key for key in FIELDS.values()})
+
+# Kafka's own: not shown to those who ask for the settings of a broker or a topic, unless they are set.
+INTERNAL_KEYS = frozenset(
+    {"internal.segment.bytes", "log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"}
+)
+
+# What can be changed while the broker runs, for all brokers or for one; the list is Kafka's, as far as ottla has
+# the keys. Kafka can also change `listeners`; here that takes a restart.
+DYNAMIC_BROKER_KEYS = frozenset(
+    {
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "num.recovery.threads.per.data.dir",
+        "producer.id.expiration.ms",
+        # A topic's setting has one name that can change; hours and minutes are for the file.
+        *(key.synonyms[0].name for key in TOPIC_KEYS.values() if key.synonyms),
+    }
+)
+
+
+def unknown_keys(props: Mapping[str, str]) -> list[str]:
+    """The keys of a broker's file that have no effect here, whether Kafka knows them or nobody does."""
+    return sorted(key for key in props if key not in BROKER_KEYS)

@@ -220,5 +220,5 @@ def effective(
             part = UNSUPPORTED_TOPIC_KEYS[name]
             raise ConfigError(f"{name} is a setting of Kafka that ottla does not have ({part}): remove it")
         if name not in TOPIC_KEYS:
-            raise ConfigError(f"{name} is not a topic setting; docs/configuration.md lists them all")
+            raise ConfigError(f"Unknown topic config name: {name}")
     return {key.name: resolve(key, topic_props, broker_props) for key in FIELDS.values()}

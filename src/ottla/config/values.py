@@ -21,6 +21,7 @@ SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -164,10 +165,10 @@ def topic_key(
 
 
 def broker_key(
-    name: str, type: ValueType, default: Any, check: Check, doc: str, synonyms: tuple[str, ...] = ()
+    name: str, type: ValueType, default: Any, check: Check, doc: str, synonyms: tuple[str | Synonym, ...] = ()
 ) -> Any:
     """As `topic_key`, for a setting that only a broker has."""
-    full = tuple(Synonym(s, type, default, check) for s in synonyms)
+    full = tuple(Synonym(s, type, default, check) if isinstance(s, str) else s for s in synonyms)
     row = ConfigKey(name, type, default, check, doc, "broker", full)
     return dataclasses.field(default=default, metadata={"key": row})
 
@@ -193,6 +194,8 @@ def to_text(value: Any) -> str:
     """A value as a properties file has it; the reverse of `parse`."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return repr(value).replace("e+", "E").replace("e", "E")  # as Java writes it
     if isinstance(value, frozenset | set):
         return ",".join(sorted(value))
     return ",".join(value) if isinstance(value, tuple | list) else str(value)

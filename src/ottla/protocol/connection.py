@@ -57,6 +57,11 @@ class FrameReader:
         """Whether a frame, or a part of one, has arrived and not been given out."""
         return self._end > self._start
 
+    @property
+    def partial_bytes(self) -> int:
+        """How much of it."""
+        return self._end - self._start
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes go. Valid until `buffer_updated`; other connections use the same one."""
         if self._charged_bytes:

@@ -1,1 +1,1 @@
-"""The partitions of this broker: appends, fetches, high watermarks, and the requests that wait for them."""
+"""The partitions of this broker: who leads them, how far they are replicated, and who waits for that."""

@@ -46,6 +46,8 @@ DELETE_DIR = "-delete"
 FUTURE_DIR = "-future"
 STRAY_DIR = "-stray"
 
+METADATA_TOPIC = "__cluster_metadata"  # the log of a KRaft controller; never a topic of a broker
+
 MAX_TOPIC_LENGTH = 249
 _MAX_NAME_LENGTH = 255
 

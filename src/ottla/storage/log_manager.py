@@ -8,7 +8,7 @@ method each, called by whoever keeps time.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
@@ -38,6 +38,7 @@ class LogManager:
         defaults: LogConfig | None = None,
         topic_configs: Mapping[str, LogConfig] | None = None,
         node_id: int = 1,
+        cluster_id: str | None = None,
     ) -> None:
         self._fs = fs
         self._runtime = runtime
@@ -45,12 +46,13 @@ class LogManager:
         self._defaults = defaults or LogConfig()
         self._topic_configs = dict(topic_configs or {})
         self._node_id = node_id
+        self._cluster_id = cluster_id  # where the cluster has one already
         self._opened: list[OpenedDir] = []
         # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
         # old segments, sockets.
         self._handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
         self._logs: dict[TopicPartition, Log] = {}
-        self._homes: dict[TopicPartition, LogDir] = {}  # where each partition that was made here lies
+        self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
@@ -73,7 +75,9 @@ class LogManager:
             raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
 
     def _open_dirs(self) -> None:
-        cluster_id = opened_dir.cluster_id(self._fs, self._config.log_dirs, self._runtime)
+        cluster_id = self._cluster_id
+        if cluster_id is None:
+            cluster_id = opened_dir.cluster_id(self._fs, self._config.log_dirs, self._runtime)
         for path in self._config.log_dirs:
             identity = opened_dir.new_identity(cluster_id, self._node_id, self._runtime)
             try:
@@ -103,6 +107,7 @@ class LogManager:
         for (opened, name), log, error in results:
             if log is not None:
                 other = self._logs.setdefault(log.partition, log)
+                self._homes[log.partition] = log.dir
                 if other is not log:
                     log.abandon()
                     raise StorageError(
@@ -147,6 +152,11 @@ class LogManager:
         return [opened.dir for opened in self._opened if not opened.dir.offline]
 
     @property
+    def was_clean(self) -> bool:
+        """Whether every directory was stopped cleanly the last time."""
+        return all(opened.clean for opened in self._opened)
+
+    @property
     def logs(self) -> dict[TopicPartition, Log]:
         """Every log whose directory is online."""
         return {partition: log for partition, log in self._logs.items() if not log.dir.offline}
@@ -157,42 +167,60 @@ class LogManager:
     def get_or_create(self, partition: TopicPartition, topic_id: uuid.UUID | None = None) -> Log:
         """The partition's log; a new one goes to the online directory with the fewest partitions."""
         log = self._logs.get(partition)
-        if log is not None:
-            return log
+        return log if log is not None else self.add(self.plan_new(partition, topic_id)())
+
+    def plan_new(self, partition: TopicPartition, topic_id: uuid.UUID | None = None) -> Callable[[], Log]:
+        """Decide where a new log will lie. What is returned makes it and may run on any thread; then comes `add`."""
         if not layout.is_topic_name(partition.topic):
             raise StorageError(f"{partition.topic!r} is not a topic name")
         # Where making it failed once, something of it may lie: the next start would refuse a second copy elsewhere.
-        log_dir = self._homes.setdefault(partition, self._emptiest_dir())
+        log_dir = self._homes.get(partition)
+        if log_dir is None:
+            log_dir = self._homes[partition] = self._emptiest_dir()
         log_dir.check_online()
-        path = f"{log_dir.path}/{partition}"
-        log = load_log(
-            log_dir, path, partition, self._config_of(partition.topic), self._runtime,
-            clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self._handles,
-        )  # fmt: skip
-        if topic_id is not None:
-            try:
-                checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)
-            except OSError as error:
-                raise log_dir.fail(error, f"creating {partition}") from error
-            log.topic_id = topic_id
-        self._logs[partition] = log
+        config = self._config_of(partition.topic)
+
+        def make() -> Log:
+            path = f"{log_dir.path}/{partition}"
+            log = load_log(
+                log_dir, path, partition, config, self._runtime,
+                clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self._handles,
+            )  # fmt: skip
+            if topic_id is not None:
+                try:
+                    checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)
+                except OSError as error:
+                    raise log_dir.fail(error, f"creating {partition}") from error
+                log.topic_id = topic_id
+            return log
+
+        return make
+
+    def add(self, log: Log) -> Log:
+        """Take in a log that was made after `plan_new`."""
+        self._logs[log.partition] = log
         return log
 
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs
         if not dirs:
             raise StorageError("no log directory is online")
+        if len(dirs) == 1:
+            return dirs[0]
         counts = {id(log_dir): 0 for log_dir in dirs}
-        for log in self._logs.values():
-            if id(log.dir) in counts:
-                counts[id(log.dir)] += 1
+        for log_dir in self._homes.values():
+            if id(log_dir) in counts:
+                counts[id(log_dir)] += 1
         return min(dirs, key=lambda log_dir: counts[id(log_dir)])
 
-    def configure(self, topic: str, config: LogConfig) -> None:
-        """A topic's settings from now on."""
+    def configure(self, topic: str, config: LogConfig, partitions: Iterable[int] | None = None) -> None:
+        """A topic's settings from now on; `partitions`, where they are known, saves a look at all logs."""
         self._topic_configs[topic] = config
-        for partition, log in self._logs.items():
-            if partition.topic == topic:
+        if partitions is None:
+            partitions = [tp.partition for tp in self._logs if tp.topic == topic]
+        for number in partitions:
+            log = self._logs.get(TopicPartition(topic, number))
+            if log is not None:
                 log.config = config
 
     def truncate(self, partition: TopicPartition, offset: int) -> None:

@@ -62,45 +62,69 @@ def read(
         raise OffsetOutOfRangeError(
             f"{log.partition}: offset {offset} is not in [{log.start_offset}, {log.end_offset}]"
         )
-    limit = _limit(log, isolation)
+    readable_end = limit(log, isolation)
     found: LogSlice | None = None
     aborted: list[AbortedTxn] = []
     try:
-        for segment in log.segments.from_offset(offset) if offset < limit else []:
+        for segment in log.segments.from_offset(offset) if offset < readable_end else []:
             located = segment.read(
-                offset, max_bytes, _max_position(log, segment, limit), min_one_batch=min_one_batch
+                offset, max_bytes, _max_position(log, segment, readable_end), min_one_batch=min_one_batch
             )
             if located is not None:
                 found = located[1]
                 if isolation is Isolation.COMMITTED:
-                    aborted = aborted_in(log, offset, _upper_bound(log, segment, found, limit))
+                    aborted = aborted_in(log, offset, _upper_bound(log, segment, found, readable_end))
                 break
     except OSError as error:
         raise log.dir.fail(error, f"reading {log.partition}") from error
     return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted)
 
 
-def _limit(log: Log, isolation: Isolation) -> int:
+def limit(log: Log, isolation: Isolation) -> int:
+    """The offset that such a reader may read up to."""
     if isolation is Isolation.LOG_END:
         return log.end_offset
     return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
 
 
-def _max_position(log: Log, segment: Segment, limit: int) -> int:
-    """Where in the segment the readable part ends."""
+def _max_position(log: Log, segment: Segment, end_offset: int) -> int:
+    """Where in the segment the part below `end_offset` ends."""
     next_base = log.segments.next_base(segment)
-    if limit >= log.end_offset or (next_base is not None and next_base <= limit):
+    if end_offset >= log.end_offset or (next_base is not None and next_base <= end_offset):
         return segment.size
-    located = segment.locate(limit)
+    located = segment.locate(end_offset)
     return segment.size if located is None else located.position
 
 
-def _upper_bound(log: Log, segment: Segment, found: LogSlice, limit: int) -> int:
+def start_of(log: Log, offset: int) -> tuple[Segment, int]:
+    """Where the batch that holds `offset`, or the next one, begins."""
+    try:
+        for segment in log.segments.from_offset(offset):
+            located = segment.locate(offset)
+            if located is not None:
+                return segment, located.position
+        return log.segments.active, log.segments.active.size
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
+
+
+def bytes_until(log: Log, segment: Segment, position: int, end_offset: int) -> int | None:
+    """How many bytes lie between a place and `end_offset`; None if that is in a later segment."""
+    try:
+        next_base = log.segments.next_base(segment)
+        if next_base is not None and end_offset > next_base:
+            return None
+        return _max_position(log, segment, end_offset) - position
+    except OSError as error:
+        raise log.dir.fail(error, f"reading {log.partition}") from error
+
+
+def _upper_bound(log: Log, segment: Segment, found: LogSlice, end_offset: int) -> int:
     """An offset that everything in the slice lies below."""
     bound = segment.offset_index.offset_at_or_after(found.position + found.size)
     if bound is None:
         bound = log.segments.next_base(segment)
-    return limit if bound is None else min(bound, limit)
+    return end_offset if bound is None else min(bound, end_offset)
 
 
 def aborted_in(log: Log, start_offset: int, end_offset: int) -> list[AbortedTxn]:

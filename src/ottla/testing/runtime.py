@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from ottla.runtime import Done
+from ottla.runtime import Done, Lane, Timer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,13 +18,16 @@ START_MS = 1_700_000_000_000
 
 
 class SimulatedRuntime:
-    """A `Runtime` on one thread. With `queued`, blocking work is done by `run_pending`, else at once."""
+    """A `LoopRuntime` on one thread. With `queued`, blocking work is done by `run_pending`, else at once."""
 
     def __init__(self, seed: int = 0, now_ms: int = START_MS, *, queued: bool = False) -> None:
         self._random = random.Random(seed)
         self._now_ms = now_ms
         self._monotonic_ms = 0
-        self._queue: deque[Callable[[], None]] | None = deque() if queued else None
+        self._queued = queued
+        self._queue: deque[Callable[[], None]] = deque()
+        self._timers: list[_Timer] = []
+        self._timer_count = 0
 
     def now_ms(self) -> int:
         return self._now_ms
@@ -32,9 +36,17 @@ class SimulatedRuntime:
         return self._monotonic_ms
 
     def advance(self, ms: int) -> None:
-        """Let time pass."""
-        self._now_ms += ms
-        self._monotonic_ms += ms
+        """Let time pass, and call what is due meanwhile, each at its time."""
+        end_ms = self._monotonic_ms + ms
+        while self._timers and self._timers[0].due_ms <= end_ms:
+            timer = heapq.heappop(self._timers)
+            self._move_to(max(timer.due_ms, self._monotonic_ms))
+            timer.fire()
+        self._move_to(end_ms)
+
+    def _move_to(self, monotonic_ms: int) -> None:
+        self._now_ms += monotonic_ms - self._monotonic_ms
+        self._monotonic_ms = monotonic_ms
 
     def set_clock(self, now_ms: int) -> None:
         """Set the wall clock, back if need be; the monotonic clock does not move."""
@@ -44,7 +56,7 @@ class SimulatedRuntime:
         return self._random.randrange(stop)
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
-        if self._queue is None:
+        if not self._queued:
             done(*_attempt(work))
         else:
             self._queue.append(lambda: done(*_attempt(work)))
@@ -59,8 +71,8 @@ class SimulatedRuntime:
 
     def forget_pending(self) -> None:
         """The process was killed: what is queued is never done."""
-        if self._queue:
-            self._queue.clear()
+        self._queue.clear()
+        self._timers.clear()
 
     def map_blocking(
         self,
@@ -75,6 +87,55 @@ class SimulatedRuntime:
             if on_done:
                 on_done(item)
         return results
+
+    # -- what an event loop offers
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Called by `run_pending`."""
+        self._queue.append(callback)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Called by `advance`."""
+        self._timer_count += 1
+        timer = _Timer(self._monotonic_ms + max(0, int(delay_ms)), self._timer_count, callback)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    @property
+    def timers(self) -> int:
+        """How many are set."""
+        return sum(timer.callback is not None for timer in self._timers)
+
+    def lane(self, name: str) -> Lane:
+        return _Lane(self)
+
+
+class _Timer:
+    def __init__(self, due_ms: int, number: int, callback: Callable[[], None]) -> None:
+        self.due_ms = due_ms
+        self._number = number
+        self.callback: Callable[[], None] | None = callback
+
+    def __lt__(self, other: _Timer) -> bool:
+        return (self.due_ms, self._number) < (other.due_ms, other._number)
+
+    def cancel(self) -> None:
+        self.callback = None
+
+    def fire(self) -> None:
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
+
+
+class _Lane:
+    """On one thread everything is in order anyway."""
+
+    def __init__(self, runtime: SimulatedRuntime) -> None:
+        self._runtime = runtime
+
+    def submit(self, work: Callable[[], T], done: Done[T]) -> None:
+        self._runtime.run_blocking(work, done)
 
 
 def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -1,0 +1,45 @@
+"""ApiVersions, v0 to v4: which requests this broker answers, straight from the registry.
+
+An unknown version is answered in v0's form with UNSUPPORTED_VERSION and this API's own range, so that the client can
+ask again. From v3 on a client says who it is; a name that is not a plain word is INVALID_REQUEST. v4 differs from v3
+only in features that begin at level 0.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ottla.api.call import Call
+from ottla.api.registry import APIS, api
+from ottla.api.services import Services
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+KEY = 18
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@api(KEY)
+def api_versions(services: Services, call: Call, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    if request is None:
+        own = APIS[KEY]
+        return ApiVersionsResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            api_keys=[ApiVersion(api_key=KEY, min_version=own.min_version, max_version=own.max_version)],
+        )
+    if call.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        call.peer.client_software_name = name
+        call.peer.client_software_version = version
+    return ApiVersionsResponse(api_keys=_table())
+
+
+@lru_cache(maxsize=1)
+def _table() -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=entry.key, min_version=entry.min_version, max_version=entry.max_version)
+        for entry in sorted(APIS.values())
+    ]

@@ -1,0 +1,168 @@
+"""Produce, v0 to v13: records from a client, appended partition by partition.
+
+The order of the checks is Kafka's: may this client write here, does the partition exist, are the records of a form
+that this version may carry, and then the append. Each partition succeeds or fails by itself.
+
+v0 has no throttle time, v2 brings the append time, v3 transactional ids and magic 2 only, v5 the log start offset,
+v8 errors by record, v10 the current leader where the client asked the wrong broker, v13 topic ids.
+acks=0 is never answered; if anything failed, the connection is closed so that the client looks for a new leader.
+"""
+
+from __future__ import annotations
+
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.registry import api
+from ottla.api.services import Services
+from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from ottla.records import batch
+from ottla.records.codec import Codec
+from ottla.replica.results import AppendResult
+from ottla.storage.fs import Bytes
+from ottla.storage.layout import TopicPartition
+
+KEY = 0
+ADMIN_CLIENT_ID = "__admin_client"  # the one client that may write to internal topics
+
+_ONE_BATCH_SINCE = 3
+_ZSTD_SINCE = 7
+_CURRENT_LEADER_SINCE = 10
+_TOPIC_IDS_SINCE = 13
+_NONE = ErrorCode.NONE
+
+
+class _Produce:
+    """One request under way: the response is laid out first, and filled in as results come."""
+
+    __slots__ = (
+        "_acks", "_answer", "_call", "_entries", "_failed", "_is_waiting", "_response", "_services", "_slots",
+    )  # fmt: skip
+
+    def __init__(self, services: Services, call: Call) -> None:
+        self._services = services
+        self._call = call
+        self._response = ProduceResponse(responses=[])
+        self._entries: list[tuple[TopicPartition, Bytes]] = []
+        self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
+        self._failed = False
+        self._is_waiting = False
+        self._answer: object = PENDING
+
+    def run(self, request: ProduceRequest) -> object:
+        image = self._services.metadata.image
+        for topic in request.topic_data:
+            self._lay_out(topic, image)
+        self._acks = request.acks
+        replicas = self._services.replicas
+        wait = replicas.append(
+            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=self._done
+        )
+        if wait is not None:
+            self._is_waiting = True
+            self._call.on_closed = lambda: replicas.cancel_append(wait)
+        return self._answer
+
+    def _done(self, results: list[AppendResult]) -> None:
+        for slot, appended in zip(self._slots, results, strict=True):
+            slot.base_offset = appended.base_offset
+            slot.log_append_time_ms = appended.log_append_time
+            slot.log_start_offset = appended.log_start_offset
+            if appended.error_code:
+                self._explain(slot, appended)
+        if self._acks != 0:
+            self._answer = self._response
+        else:
+            self._answer = CLOSE_CONNECTION if self._failed else NO_RESPONSE
+        if self._is_waiting:
+            self._call.reply(self._answer)
+
+    def _lay_out(self, topic: TopicProduceData, image: ClusterImage) -> None:
+        version = self._call.version
+        name, topic_error = topic.name, _NONE
+        if version >= _TOPIC_IDS_SINCE:
+            found = image.topic_by_id(topic.topic_id)
+            name = found.name if found is not None else ""
+            topic_error = _NONE if found is not None else ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            found = image.topics.get(name)
+        if name in INTERNAL_TOPICS and self._call.client_id != ADMIN_CLIENT_ID:
+            topic_error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        slots: list[PartitionProduceResponse] = []
+        for data in topic.partition_data:
+            slot = PartitionProduceResponse(index=data.index, base_offset=-1)
+            slots.append(slot)
+            if topic_error is not _NONE:
+                self._fail(slot, topic_error, None)
+            elif found is None or not 0 <= data.index < len(found.partitions):
+                self._fail(slot, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            elif version >= _ONE_BATCH_SINCE and (wrong := _form_error(data.records, version)) is not None:
+                self._fail(slot, *wrong)
+            else:
+                self._entries.append((TopicPartition(name, data.index), data.records or b""))
+                self._slots.append(slot)
+        self._response.responses.append(
+            TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=slots)
+        )
+
+    def _fail(self, slot: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
+        self._failed = True
+        slot.error_code = code
+        slot.error_message = message
+
+    def _explain(self, slot: PartitionProduceResponse, appended: AppendResult) -> None:
+        self._failed = True
+        slot.error_code = appended.error_code
+        slot.error_message = appended.error_message
+        slot.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in appended.record_errors
+        ]
+        if appended.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._point_to_leader(slot, appended.partition)
+
+    def _point_to_leader(self, slot: PartitionProduceResponse, partition: TopicPartition) -> None:
+        image = self._services.metadata.image
+        info = image.partition(partition.topic, partition.partition)
+        if info is None or self._call.version < _CURRENT_LEADER_SINCE:
+            return
+        slot.current_leader = LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
+        broker = image.brokers.get(info.leader)
+        if broker is not None and all(
+            node.node_id != broker.node_id for node in self._response.node_endpoints
+        ):
+            self._response.node_endpoints.append(
+                NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+            )
+
+
+def _form_error(records: memoryview | None, version: int) -> tuple[ErrorCode, str] | None:
+    """What is wrong with the form of `records` for a client of this version, seen from the first header alone."""
+    if records is None or len(records) < batch.HEADER_SIZE:
+        return ErrorCode.INVALID_RECORD, f"Produce v{version} must carry a record batch for each partition"
+    _, length, _, magic, _, attributes, *_ = batch.HEADER.unpack_from(records)
+    if magic != batch.MAGIC_V2:
+        return ErrorCode.INVALID_RECORD, f"Produce v{version} carries record batches of magic 2 only"
+    if version < _ZSTD_SINCE and attributes & batch.CODEC_MASK == Codec.ZSTD:
+        text = f"Produce v{version} cannot carry zstd, v{_ZSTD_SINCE} can"
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text
+    if 0 <= length + batch.OVERHEAD_SIZE < len(records):
+        return (
+            ErrorCode.INVALID_RECORD,
+            f"Produce v{version} carries one record batch for each partition only",
+        )
+    return None
+
+
+@api(KEY)
+def produce(services: Services, call: Call, request: ProduceRequest) -> object:
+    return _Produce(services, call).run(request)

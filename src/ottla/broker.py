@@ -1,0 +1,238 @@
+"""One broker, put together: the only place that knows all parts. Started in order, stopped in reverse.
+
+socket -> server -> protocol -> api -> replica -> storage -> file
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from ottla.api.fetch_sessions import FetchSessionCache
+from ottla.api.services import Services
+from ottla.cluster import controller
+from ottla.cluster.image import BrokerInfo, ClusterImage
+from ottla.cluster.metadata import Metadata
+from ottla.cluster.outcome import Command, Outcome
+from ottla.cluster.sqlite import SqliteStore
+from ottla.config import BrokerConfig
+from ottla.metrics import Metrics
+from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
+from ottla.replica.manager import ReplicaManager
+from ottla.runtime import Timer
+from ottla.server import gauges
+from ottla.server.dispatch import Dispatcher
+from ottla.server.http import HttpServer
+from ottla.server.listener import Listener
+from ottla.server.loop import AsyncRuntime
+from ottla.storage import opened_dir
+from ottla.storage.fs import FileSystem, RealFileSystem
+from ottla.storage.log_manager import LogManager, Progress
+
+LAG_TICK_MS = 500
+PID_FILE = "broker.pid"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen, or where clients are told to come."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a broker is started with."""
+
+    config: BrokerConfig  # its log_dirs say where the partitions lie
+    store_path: str  # ottla.db
+    listen: Address = Address("127.0.0.1", 9092)
+    advertise: Address | None = None  # what clients are told; by default where the broker listens
+    http: Address | None = None  # /metrics and /healthz, if anywhere
+    fs: FileSystem = field(default_factory=RealFileSystem)
+    make_runtime: Callable[[asyncio.AbstractEventLoop], AsyncRuntime] = AsyncRuntime
+    make_dispatcher: Callable[[Services, Callable[[], int]], Dispatcher] = Dispatcher
+
+
+class Broker:
+    """A broker in this process, on the running event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.halted = asyncio.Event()  # set when the last log directory has gone: nothing is left to serve
+        self._stops: list[Callable[[], Awaitable[None]]] = []  # how to undo what was started, in order
+        self._ticker: Timer | None = None
+        self.http: Address | None = None  # where /metrics is
+
+    async def start(self, on_progress: Progress | None = None) -> None:
+        """Everything up: the store, the logs, the partitions, and then the door. What failed leaves nothing open."""
+        try:
+            await self._open_store()
+            await self._open_logs(on_progress)
+            await self._open_door()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Close the door, flush, mark the clean stop, let go of everything."""
+        while self._stops:
+            await self._stops.pop()()
+
+    async def _open_store(self) -> None:
+        settings, config = self.settings, self.settings.config
+        self.runtime = settings.make_runtime(asyncio.get_running_loop())
+        self._stops.append(self._close_runtime)
+        cluster_id = opened_dir.cluster_id(settings.fs, config.log_dirs, self.runtime)
+        os.makedirs(os.path.dirname(settings.store_path) or ".", exist_ok=True)
+        store = SqliteStore(settings.store_path, cluster_id)
+        self.metadata = Metadata(store, self.runtime, config.node_id, config)
+        self._stops.append(lambda: _called_back(self.metadata.close))
+        opened: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self.metadata.open(opened.set_result)
+        if (error := await opened) is not None:
+            raise error
+
+    async def _open_logs(self, on_progress: Progress | None) -> None:
+        config, metadata = self.settings.config, self.metadata
+        self.logs = LogManager(
+            self.settings.fs,
+            self.runtime,
+            config,
+            defaults=metadata.topic_config(""),
+            topic_configs={name: metadata.topic_config(name) for name in metadata.image.topics},
+            node_id=config.node_id,
+            cluster_id=metadata.image.cluster_id,
+        )
+        await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
+        self._stops.append(self._close_logs)
+        self._write_pid_files()
+        self.replicas = ReplicaManager(
+            self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
+        )
+
+    async def _open_door(self) -> None:
+        config, settings = self.settings.config, self.settings
+        self.services = Services(
+            node_id=config.node_id,
+            config=config,
+            runtime=self.runtime,
+            metadata=self.metadata,
+            replicas=self.replicas,
+            metrics=self.metrics,
+            fetch_sessions=FetchSessionCache(self.runtime, config.max_incremental_fetch_session_cache_slots),
+        )
+        dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
+        limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
+        budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)
+        self.listener = Listener(dispatcher, config, ReceiveBuffers(budget))
+        await self.listener.bind(settings.listen.host, settings.listen.port)
+        self._stops.append(self.listener.stop)
+        told = settings.advertise or settings.listen
+        self.address = Address(told.host, told.port or self.listener.port)
+        await self._join_cluster()
+        if settings.http is not None:
+            await self._open_http(settings.http)
+        gauges.register(self.metrics, self.listener, self.services, self.logs)
+        self._tick(self.runtime.monotonic_ms())
+        await self.listener.accept()
+
+    async def _join_cluster(self) -> None:
+        """Tell the cluster who is here, and lead what it says this broker leads."""
+        config = self.settings.config
+        info = BrokerInfo(config.node_id, self.address.host, self.address.port, config.broker_rack)
+        clean = self.logs.was_clean
+
+        def register(image: ClusterImage) -> Outcome:
+            return controller.register_broker(image, info, clean=clean)
+
+        await _change(self.metadata, register)
+        self.replicas.apply_image(None, self.metadata.image)
+        await _called_back(self.replicas.when_ready)
+        self.metadata.subscribe(self._apply_image)
+
+    def _apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
+        self.replicas.apply_image(old, new)
+        self.replicas.when_ready(ready)
+
+    async def _open_http(self, address: Address) -> None:
+        http = HttpServer(self.metrics, self._health)
+        try:
+            await http.start(address.host, address.port)
+        except OSError as error:
+            log.warning("no /metrics on %s (%s): taking a free port", address, error.strerror)
+            await http.start(address.host, 0)
+        self._stops.append(http.stop)
+        self.http = Address(address.host, http.port)
+
+    def _health(self) -> tuple[bool, str]:
+        online, configured = len(self.logs.online_dirs), len(self.settings.config.log_dirs)
+        if self.halted.is_set() or online == 0:
+            return False, "no log directory is online"
+        return (
+            True,
+            "ok" if online == configured else f"ok, but {configured - online} log directories are offline",
+        )
+
+    def _write_pid_files(self) -> None:
+        for log_dir in self.logs.online_dirs:
+            with open(f"{log_dir.path}/{PID_FILE}", "w", encoding="ascii") as file:
+                file.write(f"{os.getpid()}\n")
+
+    def _tick(self, expected_ms: float) -> None:
+        """A regular turn of the loop: how late it comes shows what the loop was kept busy with."""
+        metrics = self.metrics
+        metrics.loop_lag_ms = max(0.0, self.runtime.monotonic_ms() - expected_ms)
+        metrics.loop_lag_max_ms = max(metrics.loop_lag_max_ms, metrics.loop_lag_ms)
+        if not self.logs.online_dirs:
+            self.halted.set()
+        due_ms = self.runtime.monotonic_ms() + LAG_TICK_MS
+        self._ticker = self.runtime.call_later(LAG_TICK_MS, lambda: self._tick(due_ms))
+
+    # -- stopping
+
+    async def _close_logs(self) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+        # self.replicas.stop()
+        for log_dir in self.logs.online_dirs:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{log_dir.path}/{PID_FILE}")
+        await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
+
+    async def _close_runtime(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.runtime.close)
+
+
+async def _change(metadata: Metadata, command: Command) -> None:
+    """Change the cluster and wait until it is done."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done(_: Outcome | None, error: BaseException | None) -> None:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+    metadata.change(command, done)
+    await future
+
+
+async def _called_back(begin: Callable[[Callable[[], None]], None]) -> None:
+    """Wait for something that calls back when it is over."""
+    over = asyncio.Event()
+    begin(over.set)
+    await over.wait()

@@ -1,0 +1,66 @@
+"""Several broker processes behind one command: started together, started again when one dies, stopped together."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+
+RESTART_AFTER_S = (0.1, 0.5, 2.0, 5.0)  # longer each time one does not stay up
+STAYED_UP_S = 10.0
+
+
+class _Child:
+    """One broker process, and how often it has died lately."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.failures = 0
+        self.start_at = 0.0
+        self.started = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        # The same command line with the node's number: the child takes its ports and its directory from that.
+        command = [sys.executable, "-m", "ottla.cli.main", *sys.argv[1:], "--node", str(self.node)]
+        self.process = subprocess.Popen(command)
+        self.started = time.monotonic()
+
+    def look(self) -> None:
+        """Note that it has died, or start it when its time has come."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self.start_at:
+                self.start()
+            return
+        code = self.process.poll()
+        if code is None:
+            return
+        self.failures = 1 if now - self.started > STAYED_UP_S else self.failures + 1
+        wait_s = RESTART_AFTER_S[min(self.failures, len(RESTART_AFTER_S)) - 1]
+        print(f"ottla: node {self.node} ended with {code}; starting it again in {wait_s} s", file=sys.stderr)
+        self.process, self.start_at = None, now + wait_s
+
+
+def run_brokers(count: int) -> None:
+    """Run nodes 1 to `count` until SIGTERM or Ctrl-C; then every one is stopped in order."""
+    children = [_Child(node) for node in range(1, count + 1)]
+    stopping = False
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    while not stopping:
+        for child in children:
+            child.look()
+        time.sleep(0.1)
+    running = [child.process for child in children if child.process is not None]
+    for process in running:
+        process.send_signal(signal.SIGTERM)
+    for process in running:
+        process.wait()

@@ -1,0 +1,103 @@
+"""One broker process: its loop, its log lines, its signals, its ready line."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import os
+import signal
+import sys
+import time
+
+import uvloop
+
+from ottla.broker import Broker
+from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
+from ottla.server.request_log import LoggingDispatcher
+
+log = logging.getLogger("ottla")
+
+
+def run_broker(options: Options, *, log_requests: bool, json_logs: bool) -> None:
+    """Start, say so, wait for a signal, stop cleanly."""
+    _set_up_logging(json_logs=json_logs)
+    settings = one_broker(options)
+    if log_requests:
+        settings = dataclasses.replace(settings, make_dispatcher=LoggingDispatcher)
+    warning = unknown_keys_warning(options)
+    if warning:
+        log.warning(warning)
+    uvloop.run(_serve(Broker(settings)))
+
+
+async def _serve(broker: Broker) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await broker.start(_Progress().show)
+    took_ms = _age_ms()
+    node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
+    print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
+    if broker.http is not None:
+        log.info("metrics at http://%s/metrics", broker.http)
+    halted = asyncio.ensure_future(broker.halted.wait())
+    told = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((halted, told), return_when=asyncio.FIRST_COMPLETED)
+    halted.cancel()
+    told.cancel()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.remove_signal_handler(number)  # a second one ends the process at once
+    await broker.stop()
+    if broker.halted.is_set():
+        log.error("every log directory is offline; nothing can be served")
+        sys.exit(1)
+
+
+class _Progress:
+    """Tells of a recovery that takes long: a line every second."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + 1.0
+
+    def show(self, done: int, total: int, name: str) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + 1.0
+            print(f"ottla: loading logs, {done} of {total} ({name})", file=sys.stderr, flush=True)
+
+
+def _age_ms() -> int:
+    """How long this process has lived."""
+    with open("/proc/self/stat", encoding="ascii") as file:
+        started_ticks = int(file.read().rpartition(")")[2].split()[19])
+    since_boot_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return round((since_boot_s - started_ticks / os.sysconf("SC_CLK_TCK")) * 1000)
+
+
+def _set_up_logging(*, json_logs: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if json_logs else logging.Formatter(_TEXT))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry)

@@ -1,0 +1,122 @@
+"""What a broker counts while it works: plain numbers, read when somebody asks.
+
+Counting is an attribute and a `+=`, because it happens for every request. Names and meanings are Kafka's; how they
+look at `/metrics` is in server/prometheus.py.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+# Upper bounds of the buckets for a request's total time, in milliseconds.
+TIME_BUCKETS_MS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000)
+
+
+class TopicMetrics:
+    """Of one topic, or of all together."""
+
+    __slots__ = (
+        "bytes_in", "bytes_out", "bytes_rejected", "failed_fetch_requests", "failed_produce_requests",
+        "fetch_requests", "messages_in", "produce_requests",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.bytes_rejected = 0
+        self.produce_requests = 0
+        self.fetch_requests = 0
+        self.failed_produce_requests = 0  # unexpected errors only, as in Kafka
+        self.failed_fetch_requests = 0
+
+
+class RequestMetrics:
+    """Of one API: how many, how large, and where their time went (sums in nanoseconds)."""
+
+    __slots__ = (
+        "buckets", "count", "errors", "local_ns", "queue_ns", "remote_ns", "request_bytes",
+        "total_ns",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.errors: dict[int, int] = {}
+        self.request_bytes = 0
+        self.queue_ns = 0  # read completely, waiting for its turn
+        self.local_ns = 0  # in its handler
+        self.remote_ns = 0  # waiting for something: replicas, data, the disk
+        self.total_ns = 0
+        self.buckets = [0] * (len(TIME_BUCKETS_MS) + 1)
+
+    def record(
+        self, received_ns: int, started_ns: int, local_done_ns: int, answered_ns: int, request_bytes: int
+    ) -> None:
+        """Count one request by the times it passed through the broker."""
+        self.count += 1
+        self.request_bytes += request_bytes
+        self.queue_ns += started_ns - received_ns
+        self.local_ns += local_done_ns - started_ns
+        self.remote_ns += answered_ns - local_done_ns
+        total_ns = answered_ns - received_ns
+        self.total_ns += total_ns
+        self.buckets[bisect_left(TIME_BUCKETS_MS, total_ns / 1e6)] += 1
+
+
+class Gauge(NamedTuple):
+    """A number that is read when asked for: one for each set of labels."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[], Mapping[tuple[str, ...], float]]
+
+
+class Metrics:
+    """All that one broker counts."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicMetrics] = {}
+        self.requests: dict[int, RequestMetrics] = {}
+        self.gauges: list[Gauge] = []
+        self.connections_accepted = 0
+        self.connections_refused = 0
+        self.connections_closed = 0
+        self.loop_lag_ms = 0.0  # how late the loop's last regular tick came
+        self.loop_lag_max_ms = 0.0
+
+    def topic(self, name: str) -> TopicMetrics:
+        found = self.topics.get(name)
+        if found is None:
+            found = self.topics[name] = TopicMetrics()
+        return found
+
+    def request(self, api_key: int) -> RequestMetrics:
+        found = self.requests.get(api_key)
+        if found is None:
+            found = self.requests[api_key] = RequestMetrics()
+        return found
+
+    def forget_topic(self, name: str) -> None:
+        """A deleted topic is no longer reported."""
+        self.topics.pop(name, None)
+
+    def gauge(
+        self, name: str, help_text: str, read: Callable[[], float], labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Report what `read` returns, under fixed labels."""
+        labels = labels or {}
+        values = tuple(labels.values())
+        self.gauges.append(Gauge(name, help_text, tuple(labels), lambda: {values: read()}))
+
+    def gauges_by(
+        self,
+        name: str,
+        help_text: str,
+        labels: tuple[str, ...],
+        read: Callable[[], Mapping[tuple[str, ...], float]],
+    ) -> None:
+        """Report one number for each key that `read` returns; the key holds the labels' values."""
+        self.gauges.append(Gauge(name, help_text, labels, read))

@@ -1,0 +1,55 @@
+"""All partitions of this broker, in one place for the api floor: append, fetch, offsets, log directories.
+
+Each kind of work has a file of its own; this one puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.config import BrokerConfig, LogConfig
+from ottla.metrics import Metrics
+from ottla.replica.appends import Appends
+from ottla.replica.assignments import Assignments
+from ottla.replica.fetches import Fetches
+from ottla.replica.hosted import Hosted
+from ottla.replica.partition import Partition
+from ottla.replica.waits import DelayedFetch, DelayedProduce, Purgatories
+from ottla.runtime import LoopRuntime
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_manager import LogManager
+
+
+class ReplicaManager:
+    """The replicas that this broker holds. Everything is called on the loop's thread, and answers there."""
+
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        log_manager: LogManager,
+        config: BrokerConfig,
+        node_id: int,
+        metrics: Metrics,
+        *,
+        config_of: Callable[[str], LogConfig],
+    ) -> None:
+        self._hosted = Hosted()
+        self.purgatories = Purgatories(runtime, 1000)
+        self._assignments = Assignments(
+            runtime, log_manager, self._hosted, self.purgatories, node_id, metrics, config_of
+        )
+        # Bound once: a call through another method would cost as much as the rest of what they add.
+        self.append = Appends(self._hosted, self.purgatories).append
+        self.fetch = Fetches(self._hosted, self.purgatories).fetch
+        self.apply_image = self._assignments.apply
+        self.when_ready = self._assignments.when_ready
+
+    def partition(self, key: TopicPartition) -> Partition | None:
+        return self._hosted.partitions.get(key)
+
+    def cancel_append(self, wait: DelayedProduce) -> None:
+        """The client is gone: what it produced stays, nobody needs the answer."""
+        self.purgatories.produce.cancel(wait)
+
+    def cancel_fetch(self, wait: DelayedFetch) -> None:
+        self.purgatories.fetch.cancel(wait)

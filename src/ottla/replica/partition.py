@@ -1,0 +1,123 @@
+"""One partition as this broker holds it: its role, leader epoch, replicas in sync, and its log.
+
+A partition never reaches up: `append` says whether the high watermark moved, and the manager wakes whoever waits for
+that. Who leads comes from the cluster's image (`take_role`).
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from ottla.cluster.image import PartitionInfo
+from ottla.errors import (
+    FencedLeaderEpochError,
+    InconsistentTopicIdError,
+    LogDirOfflineError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    UnknownLeaderEpochError,
+)
+from ottla.metrics import TopicMetrics
+from ottla.replica import isr
+from ottla.replica.results import NO_EPOCH
+from ottla.storage.fs import Bytes
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log import AppendInfo, Log
+from ottla.storage.validation import Origin
+
+ALL_REPLICAS = -1
+
+
+class Partition:
+    """Made when the image gives this broker a replica; `log` is None until its files are there."""
+
+    __slots__ = (
+        "_follower_ends", "_isr", "_node_id", "_replica_count", "is_leader", "key", "leader_epoch", "log", "metrics",
+        "topic_id",
+    )  # fmt: skip
+
+    def __init__(self, key: TopicPartition, topic_id: uuid.UUID, node_id: int, metrics: TopicMetrics) -> None:
+        self.key = key
+        self.topic_id = topic_id
+        self.metrics = metrics
+        self.log: Log | None = None
+        self.is_leader = False
+        self.leader_epoch = NO_EPOCH
+        self._node_id = node_id
+        self._replica_count = 1
+        self._isr: tuple[int, ...] = ()
+        self._follower_ends: dict[int, int] = {}
+
+    def take_role(self, info: PartitionInfo) -> None:
+        """Lead or follow, as the image says. A new leader knows nothing yet of how far its followers are."""
+        if info.leader_epoch != self.leader_epoch:
+            self._follower_ends = {}
+        self.is_leader = info.leader == self._node_id
+        self.leader_epoch = info.leader_epoch
+        self._replica_count = len(info.replicas)
+        self._isr = info.isr
+
+    # -- checks that come before every use
+
+    def leader_log(self) -> Log:
+        """The log, if this broker leads and can use it."""
+        log = self.log
+        if log is None or not self.is_leader:
+            raise NotLeaderOrFollowerError(f"this broker does not lead {self.key}")
+        if log.dir.failure is not None:
+            raise LogDirOfflineError(f"{self.key} lies in {log.dir.path}, which is offline")
+        return log
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Refuse a client that knows an older leader than this one, or a newer."""
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpochError(
+                f"{self.key}: leader epoch {current_leader_epoch} is older than {self.leader_epoch}"
+            )
+        raise UnknownLeaderEpochError(
+            f"{self.key}: leader epoch {current_leader_epoch} is not known here, only {self.leader_epoch}"
+        )
+
+    def check_topic_id(self, topic_id: uuid.UUID | None) -> None:
+        if topic_id is not None and topic_id != self.topic_id:
+            raise InconsistentTopicIdError(f"{self.key} belongs to topic {self.topic_id}, not {topic_id}")
+
+    # -- the leader's work
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        return self._isr
+
+    def is_under_minimum(self, log: Log) -> bool:
+        """Whether too few replicas are in sync for acks=all."""
+        minimum = isr.effective_minimum(log.config.min_insync_replicas, self._replica_count)
+        return len(self._isr) < minimum
+
+    def append(self, records: Bytes, acks: int, origin: Origin) -> tuple[AppendInfo, bool]:
+        """Append as leader; what was done, and whether the high watermark moved."""
+        log = self.log
+        if log is None or not self.is_leader:
+            log = self.leader_log()
+        if acks == ALL_REPLICAS and self.is_under_minimum(log):
+            raise NotEnoughReplicasError(
+                f"{self.key} has {len(self._isr)} replicas in sync; min.insync.replicas asks for "
+                f"{log.config.min_insync_replicas}"
+            )
+        info = log.append_as_leader(records, self.leader_epoch, origin)
+        return info, self.raise_high_watermark(log)
+
+    def raise_high_watermark(self, log: Log) -> bool:
+        """As far as every replica in sync has the log; True if it moved."""
+        if len(self._isr) == 1:
+            return log.raise_high_watermark(log.end_offset)
+        if self.is_under_minimum(log):
+            return False
+        offset = isr.high_watermark(self._node_id, log.end_offset, self._follower_ends, self._isr)
+        return log.raise_high_watermark(offset)
+
+    def follower_reached(self, node_id: int, end_offset: int) -> bool:
+        """A follower's fetch says how far it is; True if that moved the high watermark."""
+        self._follower_ends[node_id] = end_offset
+        return self.raise_high_watermark(self.leader_log())

@@ -1,0 +1,157 @@
+"""Where requests wait that cannot be answered yet: until something they watch changes, or their time is over.
+
+A waiter is tried once before it is watched, once after (what it waits for may have happened while it was entered), and
+each time one of its keys is checked. Completed waiters stay in the lists of their other keys until those are checked,
+or until there are more of them than the purge interval.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
+
+from ottla.replica.timing_wheel import Entry, TimingWheel
+from ottla.runtime import LoopRuntime, Timer
+
+K = TypeVar("K", bound=Hashable)
+
+_logger = logging.getLogger(__name__)
+
+
+class Waiter(Generic[K]):
+    """Something that waits. Exactly one of `complete` and `expire` does its work, and that once."""
+
+    __slots__ = ("entry", "is_done", "watched")
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.watched = 0  # lists that it is in
+        self.entry: Entry[Waiter[K]] | None = None
+
+    def can_complete(self, key: K | None) -> bool:
+        """Whether the wait is over. `key` is what changed; None asks about everything."""
+        raise NotImplementedError
+
+    def complete(self) -> None:
+        """What it waited for has come."""
+        raise NotImplementedError
+
+    def expire(self) -> None:
+        """Its time is over."""
+        raise NotImplementedError
+
+
+class Purgatory(Generic[K]):
+    """Waiters by the keys that they watch."""
+
+    def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
+        self._runtime = runtime
+        self._purge_interval = purge_interval
+        self.watchers: dict[K, list[Waiter[K]]] = {}  # to be looked at from outside, changed only here
+        self._wheel: TimingWheel[Waiter[K]] = TimingWheel(runtime.monotonic_ms())
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self._stale = 0  # places in the lists that completed waiters still hold
+
+    @property
+    def size(self) -> int:
+        """Waiters in the lists, each counted once for every key: Kafka's PurgatorySize."""
+        return sum(map(len, self.watchers.values()))
+
+    @property
+    def delayed(self) -> int:
+        """Waiters whose time is not over: Kafka's NumDelayedOperations."""
+        return len(self._wheel)
+
+    def try_complete_else_watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> bool:
+        """Complete the waiter if it can be; else keep it for at most `timeout_ms`. True if it is done."""
+        if self._try(waiter):
+            return True
+        for key in keys:
+            self.watchers.setdefault(key, []).append(waiter)
+            waiter.watched += 1
+        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
+        if self._try(waiter):
+            return True
+        self._arm()
+        return False
+
+    def check(self, key: K) -> int:
+        """Something about `key` changed: how many waiters that completed."""
+        watching = self.watchers.get(key)
+        if watching is None:
+            return 0
+        # A completion may enter new waiters for the same key: they find a list of their own.
+        del self.watchers[key]
+        completed, left = 0, []
+        for waiter in watching:
+            if waiter.is_done:
+                self._stale -= 1
+            elif waiter.can_complete(key):
+                waiter.watched -= 1
+                completed += 1
+                self._end(waiter, waiter.complete)
+            else:
+                left.append(waiter)
+        if left:
+            self.watchers[key] = left + self.watchers.get(key, [])
+        return completed
+
+    def cancel(self, waiter: Waiter[K]) -> None:
+        """Nobody wants its answer any more: neither `complete` nor `expire` will be called."""
+        if not waiter.is_done:
+            self._finish(waiter)
+
+    def _try(self, waiter: Waiter[K]) -> bool:
+        if not waiter.can_complete(None):
+            return False
+        self._end(waiter, waiter.complete)
+        return True
+
+    def _end(self, waiter: Waiter[K], answer: Callable[[], None]) -> None:
+        self._finish(waiter)
+        try:
+            answer()
+        except Exception:
+            # Whoever moved things on is not to blame, and the other waiters still want to know.
+            _logger.exception("a waiting request could not be answered")
+
+    def _finish(self, waiter: Waiter[K]) -> None:
+        waiter.is_done = True
+        if waiter.entry is not None:
+            self._wheel.remove(waiter.entry)
+            waiter.entry = None
+        self._stale += waiter.watched
+        waiter.watched = 0
+        if self._stale > self._purge_interval:
+            self._purge()
+
+    def _purge(self) -> None:
+        for key, watching in list(self.watchers.items()):
+            left = [waiter for waiter in watching if not waiter.is_done]
+            self._stale -= len(watching) - len(left)
+            if left:
+                self.watchers[key] = left
+            else:
+                del self.watchers[key]
+
+    # -- time
+
+    def _arm(self) -> None:
+        """One timer for the whole wheel, and none while it is empty."""
+        due_ms = self._wheel.next_ms()
+        if due_ms is None or (self._timer is not None and self._timer_ms <= due_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = due_ms
+        self._timer = self._runtime.call_later(due_ms - self._runtime.monotonic_ms(), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        for waiter in self._wheel.advance(self._runtime.monotonic_ms()):
+            waiter.entry = None
+            if not waiter.is_done:  # an earlier one's answer may have completed it
+                self._end(waiter, waiter.expire)
+        self._arm()

@@ -1,0 +1,72 @@
+"""What the replica manager is asked and what it answers: plain values, no behaviour."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_reader import Isolation
+from ottla.storage.txn_index import AbortedTxn
+
+NO_ERROR = 0
+NO_EPOCH = -1
+NO_OFFSET = -1
+CONSUMER = -1  # the replica id of a fetch that comes from a client
+
+
+class AppendResult(NamedTuple):
+    """What became of one partition's records. `record_errors` are (index in the batch, message)."""
+
+    partition: TopicPartition
+    error_code: int = NO_ERROR
+    error_message: str | None = None
+    base_offset: int = NO_OFFSET
+    log_append_time: int = -1
+    log_start_offset: int = NO_OFFSET
+    record_errors: list[tuple[int, str]] | tuple[()] = ()
+
+
+class FetchParams(NamedTuple):
+    """What holds for all partitions of a fetch."""
+
+    replica_id: int = CONSUMER
+    max_wait_ms: int = 0
+    min_bytes: int = 1
+    max_bytes: int = 2**31 - 1
+    isolation: Isolation = Isolation.HIGH_WATERMARK
+    # Before Fetch v3 a batch that does not fit is cut, not sent whole: such clients notice it by that.
+    hard_max_bytes: bool = False
+
+
+class FetchEntry(NamedTuple):
+    """What is wanted of one partition. `topic_id` is None where the client speaks in names."""
+
+    partition: TopicPartition
+    topic_id: uuid.UUID | None
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_EPOCH
+
+
+class EpochEnd(NamedTuple):
+    """Where an epoch ends in the leader's log."""
+
+    epoch: int
+    end_offset: int
+
+
+class FetchResult(NamedTuple):
+    """What one partition gives. `records` are to be sent one after another; they may end inside a batch."""
+
+    partition: TopicPartition
+    error_code: int = NO_ERROR
+    high_watermark: int = NO_OFFSET
+    last_stable_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    aborted: list[AbortedTxn] | None = None  # None where the reader did not ask for committed records only
+    records: list[memoryview] | bytes | None = None
+    diverging_epoch: EpochEnd | None = None
+    preferred: int = -1
+    size_bytes: int = 0

@@ -1,0 +1,159 @@
+"""The requests that wait: a produce for its replicas, a fetch for data, a delete-records for its replicas.
+
+They keep offsets and the way to answer, never the bytes of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ottla.errors import (
+    BrokerError,
+    NotEnoughReplicasAfterAppendError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+)
+from ottla.replica.partition import Partition
+from ottla.replica.purgatory import Purgatory, Waiter
+from ottla.replica.results import AppendResult, FetchEntry, FetchParams
+from ottla.runtime import LoopRuntime
+from ottla.storage import log_reader
+from ottla.storage.segment import Segment
+
+
+class Purgatories:
+    """The three of a broker, and what wakes them."""
+
+    def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
+        self.produce: Purgatory[Partition] = Purgatory(runtime, purge_interval)
+        self.fetch: Purgatory[Partition] = Purgatory(runtime, purge_interval)
+        self.delete_records: Purgatory[Partition] = Purgatory(runtime, purge_interval)
+
+        self._watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
+
+    def is_watched(self, partition: Partition) -> bool:
+        """Whether anybody waits for something of this partition."""
+        produce, fetch, delete_records = self._watched
+        return partition in fetch or partition in produce or partition in delete_records
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        self.produce.check(partition)
+        self.fetch.check(partition)
+        self.delete_records.check(partition)
+
+    def role_changed(self, partition: Partition) -> None:
+        """Everybody asks again, and is told that the leader has moved, or the log gone."""
+        self.high_watermark_moved(partition)
+
+
+class Unreplicated(NamedTuple):
+    """Records that are appended but not yet on every replica in sync; `place` is where in the results."""
+
+    place: int
+    partition: Partition
+    required_offset: int
+    leader_epoch: int
+
+
+class DelayedProduce(Waiter[Partition]):
+    """A produce with acks=all: done when the high watermark has reached all that it appended."""
+
+    __slots__ = ("_done", "_pending", "_results")
+
+    def __init__(
+        self,
+        results: list[AppendResult],
+        pending: list[Unreplicated],
+        done: Callable[[list[AppendResult]], None],
+    ) -> None:
+        super().__init__()
+        self._results = results
+        self._pending = pending
+        self._done = done
+
+    def can_complete(self, key: Partition | None) -> bool:
+        self._pending = [
+            entry
+            for entry in self._pending
+            if (key is not None and entry.partition is not key) or not self._is_decided(entry)
+        ]
+        return not self._pending
+
+    def _is_decided(self, entry: Unreplicated) -> bool:
+        partition = entry.partition
+        try:
+            log = partition.leader_log()
+            if partition.leader_epoch != entry.leader_epoch:
+                raise NotLeaderOrFollowerError(f"{partition.key} has another leader epoch now")
+            if log.high_watermark < entry.required_offset:
+                return False
+            if partition.is_under_minimum(log):
+                raise NotEnoughReplicasAfterAppendError(f"{partition.key} lost replicas after the append")
+        except BrokerError as error:
+            self._refuse(entry, error.code)
+        return True
+
+    def _refuse(self, entry: Unreplicated, code: int) -> None:
+        # The offset stays: what was appended is there, and may yet be replicated.
+        self._results[entry.place] = self._results[entry.place]._replace(error_code=code)
+
+    def complete(self) -> None:
+        self._done(self._results)
+
+    def expire(self) -> None:
+        for entry in self._pending:
+            self._refuse(entry, RequestTimedOutError.code)
+        self._done(self._results)
+
+
+class DelayedFetch(Waiter[Partition]):
+    """A fetch that found too little: done when there is enough, or when a partition has an error to tell."""
+
+    __slots__ = ("_answer", "_available", "_entries", "_params", "_starts", "_total")
+
+    def __init__(
+        self, params: FetchParams, entries: Sequence[tuple[Partition, FetchEntry]], answer: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._params = params
+        self._entries = dict(entries)
+        self._answer = answer
+        self._available: dict[Partition, int] = {}
+        self._total = 0
+        self._starts: dict[Partition, tuple[Segment, int]] = {}  # where the data begins, once it is there
+
+    def can_complete(self, key: Partition | None) -> bool:
+        if key is not None:
+            return self._has_enough(key)
+        return any(self._has_enough(partition) for partition in self._entries)
+
+    def _has_enough(self, partition: Partition) -> bool:
+        """Count what this partition has now; True if that is enough, or there is something to tell at once."""
+        entry = self._entries[partition]
+        try:
+            log = partition.leader_log()
+            partition.check_epoch(entry.current_leader_epoch)
+            limit = log_reader.limit(log, self._params.isolation)
+            if entry.fetch_offset >= limit:
+                return entry.fetch_offset > log.end_offset
+            if self._params.min_bytes <= 1:
+                return True
+            start = self._starts.get(partition)
+            if start is None:
+                start = self._starts[partition] = log_reader.start_of(log, entry.fetch_offset)
+            available = log_reader.bytes_until(log, *start, limit)
+        except BrokerError:
+            return True
+        if available is None:
+            return True
+        available = min(available, entry.max_bytes)
+        self._total += available - self._available.get(partition, 0)
+        self._available[partition] = available
+        return self._total >= self._params.min_bytes
+
+    def complete(self) -> None:
+        self._answer()
+
+    def expire(self) -> None:
+        self._answer()

@@ -1,0 +1,113 @@
+"""Accepts connections, within the limits that are set, and ends those that idle or stall."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ottla.config import BrokerConfig
+from ottla.protocol.buffers import ReceiveBuffers
+from ottla.server.dispatch import Dispatcher
+from ottla.server.session import Session
+
+SWEEP_MS = 5_000
+FRAME_GRACE_NS = 30 * 10**9  # a frame that takes longer than this must have come at least at the slowest rate
+SLOWEST_BYTES_PER_S = 16 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """The socket that clients connect to, and all sessions on it."""
+
+    def __init__(self, dispatcher: Dispatcher, config: BrokerConfig, buffers: ReceiveBuffers) -> None:
+        self._dispatcher = dispatcher
+        self._config = config
+        self._buffers = buffers
+        self._metrics = dispatcher.services.metrics
+        self._server: asyncio.Server | None = None
+        self._sessions: set[Session] = set()
+        self._per_address: dict[str, int] = {}
+        self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
+        self.port = 0
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take the port, 0 for any free one (`port` tells which); nobody is let in yet."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            self._session,
+            host or None,
+            port,
+            backlog=self._config.socket_listen_backlog_size,
+            start_serving=False,
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def accept(self) -> None:
+        """Let clients in."""
+        assert self._server is not None
+        await self._server.start_serving()
+
+    def _session(self) -> Session:
+        return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+
+    @property
+    def connections(self) -> int:
+        return len(self._sessions)
+
+    def opened(self, session: Session) -> bool:
+        """Called by a new session: whether there is room for it."""
+        host = session.address.rpartition(":")[0]
+        of_host = self._per_address.get(host, 0)
+        self._sessions.add(session)
+        self._per_address[host] = of_host + 1
+        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_from(
+            host
+        ):
+            self._metrics.connections_refused += 1
+            log.warning("refusing a connection from %s: %d are open, %d of them from there",
+                        session.address, len(self._sessions) - 1, of_host)  # fmt: skip
+            return False
+        self._metrics.connections_accepted += 1
+        return True
+
+    def closed(self, session: Session) -> None:
+        """Called by a session that has ended."""
+        self._sessions.discard(session)
+        self._metrics.connections_closed += 1
+        host = session.address.rpartition(":")[0]
+        left = self._per_address.get(host, 1) - 1
+        if left > 0:
+            self._per_address[host] = left
+        else:
+            self._per_address.pop(host, None)
+
+    def _sweep(self) -> None:
+        """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
+        now_ns = self._dispatcher.clock_ns()
+        idle_ns = self._config.connections_max_idle_ms * 1_000_000
+        for session in list(self._sessions):
+            if session.frame_began_ns:
+                took_ns = now_ns - session.frame_began_ns
+                if took_ns > FRAME_GRACE_NS and session.partial_bytes * 10**9 < SLOWEST_BYTES_PER_S * took_ns:
+                    log.warning(
+                        "closing the connection from %s: a request did not arrive in time", session.address
+                    )
+                    session.abort()
+            elif idle_ns > 0 and now_ns - session.active_ns > idle_ns and not session.is_waiting:
+                log.info("closing the idle connection from %s", session.address)
+                session.close()
+        self._sweeping = self._dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
+
+    async def stop(self) -> None:
+        """Accept no more, and end every connection after what it has been answered."""
+        self._sweeping.cancel()
+        if self._server is not None:
+            self._server.close()
+        for session in list(self._sessions):
+            session.close()
+        await asyncio.sleep(0)
+        for session in list(self._sessions):
+            session.abort()
+        if self._server is not None:
+            await self._server.wait_closed()

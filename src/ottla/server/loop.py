@@ -1,0 +1,110 @@
+"""The event loop as the floors below see it: clock, chance, timers, threads.
+
+State lives on the loop's thread. Blocking work goes to a small pool, or to a lane (one thread that keeps the order),
+and what it found comes back to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+from ottla.runtime import Done, Lane, Timer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class AsyncRuntime:
+    """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
+        self._loop = loop
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ottla-blocking")
+        self._lanes: list[ThreadPoolExecutor] = []
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def randrange(self, stop: int) -> int:
+        return random.randrange(stop)
+
+    def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
+        self._deliver(self._pool.submit(work), done)
+
+    def _deliver(self, future: Future[T], done: Done[T]) -> None:
+        """Bring a thread's result to the loop; a loop that is gone has nobody left to tell."""
+
+        def on_loop() -> None:
+            error = future.exception()
+            done(None if error else future.result(), error)
+
+        def finished(_: Future[T]) -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(on_loop)
+
+        future.add_done_callback(finished)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(callback)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return self._loop.call_later(max(0.0, delay_ms) / 1000, callback)
+
+    def lane(self, name: str) -> Lane:
+        pool = ThreadPoolExecutor(1, thread_name_prefix=f"ottla-{name}")
+        self._lanes.append(pool)
+        return _ThreadLane(self, pool)
+
+    def map_blocking(
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        workers: int,
+        on_done: Callable[[T], None] | None = None,
+    ) -> list[tuple[T, R | None, BaseException | None]]:
+        results: list[tuple[T, R | None, BaseException | None]] = []
+        if workers <= 1:
+            for item in items:
+                results.append((item, *_attempt(work, item)))
+                if on_done:
+                    on_done(item)
+            return results
+        with ThreadPoolExecutor(workers, thread_name_prefix="ottla-map") as pool:
+            futures = {pool.submit(work, item): item for item in items}
+            for future in as_completed(futures):
+                error = future.exception()
+                results.append((futures[future], None if error else future.result(), error))
+                if on_done:
+                    on_done(futures[future])
+        return results
+
+    def close(self) -> None:
+        """Wait for what the threads still do. Their results find no one any more."""
+        for pool in (*self._lanes, self._pool):
+            pool.shutdown(wait=True)
+
+
+class _ThreadLane:
+    """A pool of one thread keeps the order of what it is given."""
+
+    def __init__(self, runtime: AsyncRuntime, pool: ThreadPoolExecutor) -> None:
+        self._runtime = runtime
+        self._pool = pool
+
+    def submit(self, work: Callable[[], T], done: Done[T]) -> None:
+        self._runtime._deliver(self._pool.submit(work), done)
+
+
+def _attempt(work: Callable[[T], R], item: T) -> tuple[R | None, BaseException | None]:
+    try:
+        return work(item), None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
+        return None, error

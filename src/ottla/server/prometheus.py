@@ -1,0 +1,109 @@
+"""The broker's numbers as Prometheus reads them. Imported at the first scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ottla.api.registry import APIS
+from ottla.metrics import TIME_BUCKETS_MS, Metrics, RequestMetrics
+
+_TOPIC_COUNTERS = (
+    ("messages_in", "Records appended."),
+    ("bytes_in", "Bytes of records appended."),
+    ("bytes_out", "Bytes of records sent to consumers."),
+    ("bytes_rejected", "Bytes of records that were refused."),
+    ("produce_requests", "Produce requests that named the topic."),
+    ("fetch_requests", "Fetch requests that named the topic."),
+    ("failed_produce_requests", "Produce requests that met an unexpected error."),
+    ("failed_fetch_requests", "Fetch requests that met an unexpected error."),
+)
+_TIMES = (
+    ("queue_ns", "request_queue_time_ms", "Time from the last byte of a request to its turn."),
+    ("local_ns", "request_local_time_ms", "Time in the request's own handler."),
+    ("remote_ns", "request_remote_time_ms", "Time waiting for data, replicas or the disk."),
+)
+
+
+def render(metrics: Metrics) -> bytes:
+    """The text that `/metrics` answers with."""
+    registry = CollectorRegistry()
+    registry.register(_BrokerCollector(metrics))
+    return generate_latest(registry)
+
+
+class _BrokerCollector(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._topics()
+        yield from self._requests()
+        yield from self._connections()
+        yield from self._gauges()
+
+    def _topics(self) -> Iterator[Metric]:
+        topics = dict(self._metrics.topics)
+        for name, text in _TOPIC_COUNTERS:
+            family = CounterMetricFamily(f"kafka_server_brokertopicmetrics_{name}", text, labels=["topic"])
+            for topic, counted in topics.items():
+                family.add_metric([topic], getattr(counted, name))
+            yield family
+
+    def _requests(self) -> Iterator[Metric]:
+        requests = {APIS[key].name: counted for key, counted in self._metrics.requests.items() if key in APIS}
+        count = CounterMetricFamily("kafka_network_requests", "Requests answered.", labels=["request"])
+        errors = CounterMetricFamily(
+            "kafka_network_request_errors", "Error codes answered.", labels=["request", "error"]
+        )
+        for name, counted in requests.items():
+            count.add_metric([name], counted.count)
+            for code, times in counted.errors.items():
+                errors.add_metric([name, str(code)], times)
+        yield count
+        yield errors
+        for field, metric, text in _TIMES:
+            sums = CounterMetricFamily(f"kafka_network_{metric}", text, labels=["request"])
+            for name, counted in requests.items():
+                sums.add_metric([name], getattr(counted, field) / 1e6)
+            yield sums
+        total = HistogramMetricFamily(
+            "kafka_network_request_total_time_ms",
+            "Time from the last byte in to the answer.",
+            labels=["request"],
+        )
+        for name, counted in requests.items():
+            total.add_metric([name], _buckets(counted), counted.total_ns / 1e6)
+        yield total
+
+    def _connections(self) -> Iterator[Metric]:
+        for name in ("accepted", "refused", "closed"):
+            value = getattr(self._metrics, f"connections_{name}")
+            yield CounterMetricFamily(f"kafka_server_connections_{name}", f"Connections {name}.", value=value)
+        yield GaugeMetricFamily(
+            "ottla_event_loop_lag_ms", "How late the loop's last tick came.", value=self._metrics.loop_lag_ms
+        )
+        yield GaugeMetricFamily(
+            "ottla_event_loop_lag_max_ms", "The latest tick since start.", value=self._metrics.loop_lag_max_ms
+        )
+
+    def _gauges(self) -> Iterator[Metric]:
+        for gauge in self._metrics.gauges:
+            family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
+            for labels, value in gauge.read().items():
+                family.add_metric(list(labels), value)
+            yield family
+
+
+def _buckets(counted: RequestMetrics) -> list[tuple[str, float]]:
+    """Prometheus wants each bucket to count all that lies below it."""
+    bounds = [*(str(bound) for bound in TIME_BUCKETS_MS), "+Inf"]
+    below = 0
+    rows: list[tuple[str, float]] = []
+    for bound, count in zip(bounds, counted.buckets, strict=True):
+        below += count
+        rows.append((bound, below))
+    return rows
