@@ -450,13 +450,16 @@ class ProduceAndConsume(Behaviours):
 
 
 class Reading(Behaviours):
-    @pytest.fixture
-    def filled(self, topic: str, send: Any) -> str:
-        """Partition 0 has 0 to 9, a second apart; partition 1 has 10 and 11; partition 2 is empty."""
-        rows = [{"value": str(n), "timestamp": START_MS + n * 1000, "partition": 0} for n in range(10)]
-        rows += [{"value": str(n), "timestamp": START_MS + n * 1000, "partition": 1} for n in (10, 11)]
-        send("\n".join(map(json.dumps, rows)), "--json", partition=None)
-        return topic
+    @pytest.fixture(scope="class")
+    def filled(self, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+        """Partition 0 has 0 to 9, a second apart; partition 1 has 10 and 11; partition 2 is empty. Only to read."""
+        ottla, name = Ottla(bootstrap), _new_name()
+        rows = [{"value": str(n), "timestamp": START_MS + n * 1000, "partition": n // 10} for n in range(12)]
+        file = tmp_path_factory.mktemp("reading") / "rows"
+        file.write_text("\n".join(map(json.dumps, rows)))
+        ottla.ok("topics", "create", name, "--partitions", 3)
+        ottla.ok("produce", name, file, "--json")
+        return name
 
     @pytest.mark.parametrize(
         ("options", "expected"),
@@ -511,12 +514,17 @@ class Reading(Behaviours):
         done = ottla("consume", "no-such-topic", *options)
         assert (done.exit_code, done.stdout) == (2, "")
 
-    def test_an_offset_that_is_gone_is_told(self, ottla: Ottla, filled: str) -> None:
-        ottla.ok("records", "delete", filled, "--before", 4, "-p", 0, "--yes")
-        done = ottla("consume", filled, 0, "--offset", "2:6")
+    def test_an_offset_that_is_gone_is_told(self, ottla: Ottla, topic: str, send: Any) -> None:
+        send("0\n1\n2\n3\n4\n5\n6\n")
+        ottla.ok("records", "delete", topic, "--before", 4, "--yes")
+        done = ottla("consume", topic, "--offset", "2:6")
         assert (done.exit_code, done.stdout.split()) == (0, ["4", "5"])
-        assert done.stderr == f"ottla: {filled}-0 begins at offset 4\n"
-        assert ottla("consume", filled, 7).exit_code == 1
+        assert done.stderr == f"ottla: {topic}-0 begins at offset 4\n"
+
+    def test_a_partition_that_is_not_there_is_told(self, ottla: Ottla, filled: str) -> None:
+        done = ottla("consume", filled, 7)
+        assert done.exit_code == 1
+        assert f"{filled} has no partition 7" in done.stderr
 
 
 class Pipes(Behaviours):
@@ -565,6 +573,28 @@ class Pipes(Behaviours):
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait(DEADLINE_S) == 141
+
+    def test_progress_is_shown_on_a_terminal(self, ottla: Ottla, topic: str, tmp_path: Path) -> None:
+        file = tmp_path / "lines"
+        file.write_bytes(b"x\n" * 1000)
+        assert b"1,000 records" in self.seen_on_a_terminal(ottla, "produce", topic, file)
+        assert b"1,000 records" in self.seen_on_a_terminal(ottla, "consume", topic)
+        assert self.seen_on_a_terminal(ottla, "consume", topic, "--quiet") == b""
+
+    def seen_on_a_terminal(self, ottla: Ottla, *args: object) -> bytes:
+        """What is written to stderr where that is a terminal, and stdout is not."""
+        ours, theirs = os.openpty()
+        try:
+            process = ottla.start(*args, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=theirs)
+            assert process.wait(DEADLINE_S) == 0
+            os.set_blocking(ours, False)
+            try:
+                return os.read(ours, 1 << 16)
+            except BlockingIOError:
+                return b""
+        finally:
+            os.close(ours)
+            os.close(theirs)
 
     def test_to_follow_ends_when_nobody_reads_though_nothing_comes(self, ottla: Ottla, topic: str) -> None:
         with ottla.start("consume", topic, "--follow") as process:

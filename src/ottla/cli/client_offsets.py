@@ -83,6 +83,10 @@ def list_offsets(
             fail(f"{topic}-{partition}: {explain(error)}", next_step(error))
         time.sleep(LOOK_AGAIN_S)
         found |= _ask(kafka, {partition: wanted[partition] for partition in failed}, committed=committed)
+    for (topic, partition), result in found.items():
+        # Only a time may have no record; the client says so too when a connection breaks at the wrong moment.
+        if result.offset < 0 and wanted[topic, partition] in (LATEST, EARLIEST):
+            fail(f"{topic}-{partition}: no offset came from the broker", "try again")
     return found
 
 
