@@ -115,9 +115,7 @@ class World:
 
     # -- asking
 
-    def call(
-        self, request: Any, version: int, answers: list[Any], client_id: str | None = "client"
-    ) -> None:
+    def call(self, request: Any, version: int, answers: list[Any], client_id: str | None = "client") -> None:
         """Send a request; what is answered is appended to `answers`, as the client reads it."""
         key = request.API_KEY
         sent = b"".join(frame.request_parts(key, version, 7, client_id, request))[4:]

@@ -137,7 +137,7 @@ class Session(asyncio.BufferedProtocol):
             response = CLOSE_CONNECTION
         if response is not PENDING:
             call.is_answered = True
-            self.answered(call, response)
+            call.peer.answered(call, response)
         elif not call.is_answered:
             call.local_done_ns = dispatcher.clock_ns()
 
