@@ -147,7 +147,8 @@ class Log:
             self.flusher.request()
         # Not AppendInfo(...), as in validation.py.
         return tuple.__new__(AppendInfo, (
-            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size, False,
+            checked.first_offset, checked.last_offset, checked.max_timestamp,
+            checked.log_append_time, checked.size, False,
         ))  # fmt: skip
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
