@@ -112,3 +112,7 @@ def main() -> None:
         app(prog_name="ottla")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
