@@ -46,7 +46,7 @@ def test_messages_are_written_and_read_as_kio_does(api_key: int) -> None:
 @pytest.mark.parametrize("api_key", APIS, ids=lambda key: APIS[key].name)
 def test_what_is_written_is_read_back_from_every_kind_of_buffer(api_key: int) -> None:
     for message_class, version in MESSAGES:
-        if message_class.API_KEY != api_key:
+        if api_key != message_class.API_KEY:
             continue
         message = sample(message_class, version, random.Random(version))
         data = encoded(message, version)
