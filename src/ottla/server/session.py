@@ -183,7 +183,7 @@ class Session(asyncio.BufferedProtocol):
         """Everything at the head of the line that has its answer leaves."""
         waiting = self._waiting
         while waiting and (parts := waiting[0].parts) is not None:
-            self._out_bytes += waiting.popleft().size_bytes
+            self._out_bytes += waiting.popleft().answer_bytes
             self._out += parts
         if self._in_turn:
             return
