@@ -18,7 +18,9 @@ from ottla.errors import BrokerError
 
 # Name: the module whose `app` has the commands, and its line in the help. Imported when it is called.
 GROUPS = {
+    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+    "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
 }
 
@@ -32,6 +34,7 @@ Examples:
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects
   ottla log repair DIR         say what a repair would do (--write does it)
+  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 
 `ottla COMMAND --help` explains each command.
