@@ -24,6 +24,9 @@ GROUPS = {
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
+    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
+    "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+    "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
 }
@@ -41,6 +44,7 @@ Examples:
   ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
+  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 
 `ottla COMMAND --help` explains each command.
