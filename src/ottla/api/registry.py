@@ -52,6 +52,12 @@ def handler(entry: Api) -> Handler:
 APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(0, "Produce", 0, 13, "produce"),
     Api(1, "Fetch", 0, 18, "fetch"),
+    Api(2, "ListOffsets", 1, 11, "list_offsets"),
+    Api(3, "Metadata", 0, 13, "metadata"),
+    Api(10, "FindCoordinator", 0, 6, "find_coordinator"),
     Api(18, "ApiVersions", 0, 4, "api_versions"),
+    Api(19, "CreateTopics", 2, 7, "topics"),
+    Api(20, "DeleteTopics", 1, 6, "topics"),
+    Api(37, "CreatePartitions", 0, 3, "topics"),
 )}
 # fmt: on
