@@ -149,7 +149,11 @@ class Normaliser:
             "" if good else "BAD CRC",
         ]
         records = [self._record(found) for found in record.read_records(data, position)]
-        shown = " ".join(records) if len(records) <= 5 else f"{len(records)} records {crc32(repr(records).encode())}"
+        shown = (
+            " ".join(records)
+            if len(records) <= 5
+            else f"{len(records)} records {crc32(repr(records).encode())}"
+        )
         return " ".join(filter(None, head)) + ": " + shown
 
     def _record(self, found: record.Record) -> str:

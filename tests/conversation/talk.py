@@ -18,7 +18,6 @@ from ottla.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-
 from tests.conversation.client import ConnectionEndedError, RawClient
 from tests.conversation.normal import Normaliser
 

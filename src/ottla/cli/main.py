@@ -18,14 +18,13 @@ from ottla.errors import BrokerError
 
 # Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
 GROUPS = {
+    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
     "cluster": ("ottla.cli.cluster", "Brokers, controller, and how much a cluster holds."),
     "configs": ("ottla.cli.configs", "Show and change settings of topics and brokers."),
     "consume": ("ottla.cli.consume", "Print the records of a topic."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
-    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
-    "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),

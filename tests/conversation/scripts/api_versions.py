@@ -5,7 +5,6 @@ from __future__ import annotations
 from struct import pack
 
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
-
 from tests.conversation.talk import Talk, versions
 
 KEY = ApiVersionsRequest.API_KEY

@@ -6,7 +6,6 @@ import time
 
 from ottla.records import batch
 from ottla.records.codec import Codec
-
 from tests.conversation.say import (
     NEWEST_FETCH_BY_NAME,
     T0,
@@ -181,4 +180,6 @@ def _internal(talk: Talk) -> None:
 def _min_isr(talk: Talk) -> None:
     talk.topic("records-min-isr", min_insync_replicas="3")
     for acks in (-1, 1):
-        talk.ask(f"three replicas wanted, acks {acks}", 12, produce("records-min-isr", records(b"a"), acks=acks))
+        talk.ask(
+            f"three replicas wanted, acks {acks}", 12, produce("records-min-isr", records(b"a"), acks=acks)
+        )
