@@ -41,7 +41,7 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
     with _locked(fs, log_dirs):
         found = survey(fs, log_dirs)
         _give_ids(fs, found, randrange)
-        store = SqliteStore(store_path, found.cluster_id)
+        store = SqliteStore(store_path, found.cluster_id, _first_producer_id(randrange))
         store.open()
         try:
             before = store.load()
@@ -50,6 +50,11 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
             store.close()
     changed = [name for name in found.topics if after.topics[name] is not before.topics.get(name)]
     return Adopted(found, store_path, changed)
+
+
+def _first_producer_id(randrange: Callable[[int], int]) -> int:
+    """Far from the ids that Kafka has given out and will give out: logs remember whose sequence numbers they saw."""
+    return (1 << 48) + randrange(1 << 48)
 
 
 @contextmanager
