@@ -15,6 +15,7 @@ from typing import Any
 
 from ottla.protocol.message import Bytes, Field, Message
 from ottla.protocol.wire import (
+    FEW,
     FORMATS,
     MAX_ELEMENTS,
     SIZES,
@@ -258,7 +259,11 @@ class _DecoderSource:
         )
         self._charge(n)
         if field.kind in FORMATS and field.kind != "uuid":
-            self._line(f'{target} = list(unpack_from(f">{{{n}}}{FORMATS[field.kind]}", buffer, position))')
+            format_ = FORMATS[field.kind]
+            few = f"few_{field.kind}"
+            self.names[few] = [Struct(f">{count}{format_}").unpack_from for count in range(FEW)]
+            many = f'unpack_from(f">{{{n}}}{format_}", buffer, position)'
+            self._line(f"{target} = list({few}[{n}](buffer, position) if {n} < {FEW} else {many})")
             self._line(f"position += {n} * {least}")
         else:
             self._elements(field, target, n)

@@ -48,7 +48,7 @@ class Purgatory(Generic[K]):
     def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
         self._runtime = runtime
         self._purge_interval = purge_interval
-        self._watchers: dict[K, list[Waiter[K]]] = {}
+        self.watchers: dict[K, list[Waiter[K]]] = {}  # to be looked at from outside, changed only here
         self._wheel: TimingWheel[Waiter[K]] = TimingWheel(runtime.monotonic_ms())
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -57,7 +57,7 @@ class Purgatory(Generic[K]):
     @property
     def size(self) -> int:
         """Waiters in the lists, each counted once for every key: Kafka's PurgatorySize."""
-        return sum(map(len, self._watchers.values()))
+        return sum(map(len, self.watchers.values()))
 
     @property
     def delayed(self) -> int:
@@ -69,7 +69,7 @@ class Purgatory(Generic[K]):
         if self._try(waiter):
             return True
         for key in keys:
-            self._watchers.setdefault(key, []).append(waiter)
+            self.watchers.setdefault(key, []).append(waiter)
             waiter.watched += 1
         waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
         if self._try(waiter):
@@ -79,11 +79,11 @@ class Purgatory(Generic[K]):
 
     def check(self, key: K) -> int:
         """Something about `key` changed: how many waiters that completed."""
-        watching = self._watchers.get(key)
+        watching = self.watchers.get(key)
         if watching is None:
             return 0
         # A completion may enter new waiters for the same key: they find a list of their own.
-        del self._watchers[key]
+        del self.watchers[key]
         completed, left = 0, []
         for waiter in watching:
             if waiter.is_done:
@@ -95,7 +95,7 @@ class Purgatory(Generic[K]):
             else:
                 left.append(waiter)
         if left:
-            self._watchers[key] = left + self._watchers.get(key, [])
+            self.watchers[key] = left + self.watchers.get(key, [])
         return completed
 
     def cancel(self, waiter: Waiter[K]) -> None:
@@ -128,13 +128,13 @@ class Purgatory(Generic[K]):
             self._purge()
 
     def _purge(self) -> None:
-        for key, watching in list(self._watchers.items()):
+        for key, watching in list(self.watchers.items()):
             left = [waiter for waiter in watching if not waiter.is_done]
             self._stale -= len(watching) - len(left)
             if left:
-                self._watchers[key] = left
+                self.watchers[key] = left
             else:
-                del self._watchers[key]
+                del self.watchers[key]
 
     # -- time
 

@@ -30,6 +30,13 @@ class Purgatories:
         self.fetch: Purgatory[Partition] = Purgatory(runtime, purge_interval)
         self.delete_records: Purgatory[Partition] = Purgatory(runtime, purge_interval)
 
+        self._watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
+
+    def is_watched(self, partition: Partition) -> bool:
+        """Whether anybody waits for something of this partition."""
+        produce, fetch, delete_records = self._watched
+        return partition in fetch or partition in produce or partition in delete_records
+
     def high_watermark_moved(self, partition: Partition) -> None:
         self.produce.check(partition)
         self.fetch.check(partition)

@@ -101,13 +101,17 @@ class Listener:
 
     async def stop(self) -> None:
         """Accept no more, and end every connection after what it has been answered."""
+        for session in list(self._sessions):
+            session.close()
+        await asyncio.sleep(0)
+        self.abort()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def abort(self) -> None:
+        """Accept no more, and end every connection at once."""
         self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
         for session in list(self._sessions):
-            session.close()
-        await asyncio.sleep(0)
-        for session in list(self._sessions):
             session.abort()
-        if self._server is not None:
-            await self._server.wait_closed()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
 from ottla.protocol.errors import ErrorCode
 from ottla.server.dispatch import Dispatcher, Route
 
@@ -17,15 +17,27 @@ class LoggingDispatcher(Dispatcher):
     """Tells of every request: who, what, about which topics, how long, and which errors it was answered with."""
 
     def run(self, route: Route, call: Call) -> Any:
-        answer = call._answer
-        assert answer is not None
+        call.peer = _Told(call.peer, route, self.clock_ns)
+        response = super().run(route, call)
+        if response is not PENDING:
+            log.info(_line(route, call, response, self.clock_ns))
+        return response
 
-        def told(answered: Call, response: Any) -> None:
-            log.info(_line(route, answered, response, self.clock_ns))
-            answer(answered, response)
 
-        call._answer = told
-        return super().run(route, call)
+class _Told:
+    """Stands between a call and its connection, and tells of the answer that comes later."""
+
+    def __init__(self, peer: Peer, route: Route, clock_ns: Callable[[], int]) -> None:
+        self._peer = peer
+        self._route = route
+        self._clock_ns = clock_ns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._peer, name)
+
+    def answered(self, call: Call, response: Any) -> None:
+        log.info(_line(self._route, call, response, self._clock_ns))
+        self._peer.answered(call, response)
 
 
 def _line(route: Route, call: Call, response: Any, clock_ns: Callable[[], int]) -> str:

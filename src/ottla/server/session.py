@@ -28,17 +28,6 @@ MAX_WAITING_CALLS = 64
 log = logging.getLogger(__name__)
 
 
-class _Waiting:
-    """A call whose answer is not there, or waits for the answers before it."""
-
-    __slots__ = ("call", "parts", "route")
-
-    def __init__(self, call: Call, route: Route) -> None:
-        self.call = call
-        self.route = route
-        self.parts: list[Bytes] | None = None
-
-
 class Session(asyncio.BufferedProtocol):
     """A connection. Made by the listener when a client connects."""
 
@@ -49,7 +38,7 @@ class Session(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._transport: asyncio.Transport | None = None
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
@@ -120,60 +109,54 @@ class Session(asyncio.BufferedProtocol):
         self._transport = None
         self._reader.close()
         waiting, self._waiting = self._waiting, deque()
-        for entry in waiting:
-            entry.call.is_open = False
-            if entry.call.on_closed is not None:
-                entry.call.on_closed()
+        for call in waiting:
+            call.is_open = False
+            if call.on_closed is not None:
+                call.on_closed()
         self._listener.closed(self)
 
     # -- requests
 
     def _receive(self, view: memoryview, now_ns: int) -> None:
+        dispatcher = self._dispatcher
         header = RequestHeader.parse(view)
-        route = self._dispatcher.route(header.api_key, header.version)
+        route = dispatcher.route(header.api_key, header.version)
         request = route.decode(view, header.body_position)
         call = Call(
-            header.api_key,
-            header.version,
-            header.correlation_id,
-            header.client_id,
-            request,
-            self,
-            self._answered,
+            header.api_key, header.version, header.correlation_id, header.client_id, request, self, route
         )
         call.size_bytes = len(view)
         call.received_ns = now_ns
-        call.started_ns = started_ns = self._dispatcher.clock_ns()
-        entry = _Waiting(call, route)
-        self._waiting.append(entry)
+        call.started_ns = dispatcher.clock_ns()
+        waiting = self._waiting
+        waiting.append(call)
         try:
-            response = self._dispatcher.run(route, call)
+            response = dispatcher.run(route, call)
         except Exception:
             log.exception("%s v%d from %s failed", route.api.name, header.version, self.address)
             response = CLOSE_CONNECTION
-        call.local_done_ns = self._dispatcher.clock_ns() if response is PENDING else started_ns
         if response is not PENDING:
-            call.reply(response)
+            call.is_answered = True
+            self.answered(call, response)
+        elif not call.is_answered:
+            call.local_done_ns = dispatcher.clock_ns()
 
-    def _answered(self, call: Call, response: Any) -> None:
+    def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
         if not call.is_open or self._transport is None:
             return
         if response is CLOSE_CONNECTION:
             self.close()
             return
-        entry = self._waiting[0]
-        if entry.call is not call:
-            entry = next(entry for entry in self._waiting if entry.call is call)
         now_ns = self._dispatcher.clock_ns()
-        metrics = self._dispatcher.services.metrics.request(call.api_key)
-        local_done_ns = call.local_done_ns or now_ns
-        metrics.record(call.received_ns, call.started_ns, local_done_ns, now_ns)
-        metrics.request_bytes += call.size_bytes
-        entry.parts = [] if response is NO_RESPONSE else entry.route.respond(call.correlation_id, response)
+        route: Route = call.route
+        route.metrics.record(
+            call.received_ns, call.started_ns, call.local_done_ns or now_ns, now_ns, call.size_bytes
+        )
+        call.parts = [] if response is NO_RESPONSE else route.respond(call.correlation_id, response)
         if call.throttle_ms > 0:
             self._mute(call.throttle_ms)
-        if entry is self._waiting[0]:
+        if call is self._waiting[0]:
             self._release_answers()
 
     def _release_answers(self) -> None:
@@ -182,9 +165,11 @@ class Session(asyncio.BufferedProtocol):
         while waiting and (parts := waiting[0].parts) is not None:
             waiting.popleft()
             self._out += parts
-        if not self._in_turn and self._out:
+        if self._in_turn:
+            return
+        if self._out:
             self._flush()
-        if "answers" in self._paused_for and not self._in_turn and len(waiting) < MAX_WAITING_CALLS:
+        if "answers" in self._paused_for and len(waiting) < MAX_WAITING_CALLS:
             self._paused_for.discard("answers")
             self._take_frames()
             self._read_on()

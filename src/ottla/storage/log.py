@@ -114,8 +114,9 @@ class Log:
 
     def raise_high_watermark(self, offset: int) -> bool:
         """Move it up, never past the end, nor past what is flushed where every append is; True if it moved."""
-        limit = self.recovery_point if self.config.flush_messages == 1 else self.end_offset
-        offset = min(offset, limit)
+        limit = self.flusher.recovery_point if self.config.flush_messages == 1 else self.end_offset
+        if offset > limit:
+            offset = limit
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
@@ -144,13 +145,10 @@ class Log:
             raise self.dir.fail(error, f"appending to {self.partition}") from error
         if self.end_offset - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
-        return AppendInfo(
-            checked.first_offset,
-            checked.last_offset,
-            checked.max_timestamp,
-            checked.log_append_time,
-            checked.size,
-        )
+        # Not AppendInfo(...), as in validation.py.
+        return tuple.__new__(AppendInfo, (
+            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size, False,
+        ))  # fmt: skip
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
         segment = self._segment_for(

@@ -206,7 +206,9 @@ class ProducerState:
     @property
     def first_unstable_offset(self) -> int | None:
         """The first offset of a transaction that is open, or whose end is not replicated yet."""
-        return min([*self._ongoing, *self._unreplicated], default=None)
+        if self._ongoing or self._unreplicated:
+            return min([*self._ongoing, *self._unreplicated])
+        return None
 
     @property
     def has_open_transactions(self) -> bool:
