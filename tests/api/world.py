@@ -69,8 +69,12 @@ class World:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         dirs = ",".join((data, *more_dirs))
         self.config = BrokerConfig.from_properties({"node.id": str(NODE), "log.dirs": dirs, **named})
+        self._store_path = f"{data}.db"
+        self.start()
+
+    def start(self) -> None:
         self.metrics = Metrics()
-        self.metadata = Metadata(SqliteStore(f"{data}.db", "cluster-1"), self.runtime, NODE, self.config)
+        self.metadata = Metadata(SqliteStore(self._store_path, "cluster-1"), self.runtime, NODE, self.config)
         self.metadata.open(lambda error: None)
         self.runtime.run_pending()
         self.logs = LogManager(RealFileSystem(), self.runtime, self.config, node_id=NODE)
@@ -101,6 +105,10 @@ class World:
         self.runtime.run_pending()
         self.logs.abandon()
 
+    def restart(self) -> None:
+        self.close()
+        self.start()
+
     @property
     def image(self) -> ClusterImage:
         return self.metadata.image
@@ -115,9 +123,7 @@ class World:
 
     # -- asking
 
-    def call(
-        self, request: Any, version: int, answers: list[Any], client_id: str | None = "client"
-    ) -> None:
+    def call(self, request: Any, version: int, answers: list[Any], client_id: str | None = "client") -> None:
         """Send a request; what is answered is appended to `answers`, as the client reads it."""
         key = request.API_KEY
         sent = b"".join(frame.request_parts(key, version, 7, client_id, request))[4:]

@@ -122,6 +122,25 @@ def test_elements_that_are_there_but_too_many_are_refused() -> None:
         decoder(MetadataRequest, 12)(empty_tags, 0)
 
 
+def test_text_that_would_fill_the_memory_is_refused() -> None:
+    """One sign outside the first plane, and every sign of a string takes four bytes."""
+    name = "𝄞" + "a" * 32_000
+    topic = bytes(16) + varint(len(name.encode()) + 1) + name.encode() + b"\0"
+    assert len(decoder(MetadataRequest, 12)(varint(701) + topic * 700 + bytes(3), 0).topics) == 700
+    with pytest.raises(DecodeError, match="name is too long"):
+        decoder(MetadataRequest, 12)(varint(901) + topic * 900 + bytes(3), 0)
+
+
+@pytest.mark.parametrize(("size", "is_fine"), [(32_767, True), (32_768, False)])
+def test_a_string_is_no_longer_than_kafka_allows(size: int, is_fine: bool) -> None:
+    body = b"\2" + bytes(16) + varint(size + 1) + b"a" * size + bytes(4)
+    if is_fine:
+        assert len(decoder(MetadataRequest, 12)(body, 0).topics[0].name) == size
+    else:
+        with pytest.raises(DecodeError, match="name is too long"):
+            decoder(MetadataRequest, 12)(body, 0)
+
+
 def test_the_limit_is_one_for_the_whole_message() -> None:
     """Arrays within arrays share it: a thousand topics of a thousand partitions each are a million elements."""
     partition = b"\0\0\0\0" + b"\0" + b"\0"

@@ -43,15 +43,13 @@ def test_messages_are_written_and_read_as_kio_does(api_key: int) -> None:
             assert decoder(message_class, version)(data, 0) == message
 
 
-@pytest.mark.parametrize(
-    ("message_class", "version"), MESSAGES, ids=lambda value: getattr(value, "__name__", value)
-)
-def test_what_is_written_is_read_back_from_every_kind_of_buffer(
-    message_class: type[Message], version: int
-) -> None:
-    rng = random.Random(version)
-    message = sample(message_class, version, rng)
-    data = encoded(message, version)
-    decode = decoder(message_class, version)
-    for buffer in (b"123" + data + b"45", bytearray(b"123" + data), memoryview(bytearray(b"123" + data))):
-        assert decode(buffer, 3) == message
+@pytest.mark.parametrize("api_key", APIS, ids=lambda key: APIS[key].name)
+def test_what_is_written_is_read_back_from_every_kind_of_buffer(api_key: int) -> None:
+    for message_class, version in MESSAGES:
+        if api_key != message_class.API_KEY:
+            continue
+        message = sample(message_class, version, random.Random(version))
+        data = encoded(message, version)
+        decode = decoder(message_class, version)
+        for buffer in (b"123" + data + b"45", bytearray(b"123" + data), memoryview(bytearray(b"123" + data))):
+            assert decode(buffer, 3) == message

@@ -40,10 +40,10 @@ Examples:
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects
   ottla log repair DIR         say what a repair would do (--write does it)
-  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
+  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 
 `ottla COMMAND --help` explains each command.
