@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cluster.adopt import Adopted, adopt, release, unknown_partitions
+from ottla.cluster.adopt import Adopted, adopt, check_adopted, release, unknown_partitions
 from ottla.cluster.config_changes import Alteration, TopicAlterations, alter_configs
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.kraft_log import METADATA_DIR, read_kraft_metadata
@@ -325,6 +325,13 @@ def test_what_kafka_will_not_find_as_it_was_is_named(data: Path) -> None:
 def test_a_damaged_store_is_removed_too(data: Path) -> None:
     (data / "ottla.db").write_bytes(b"no database at all" * 100)
     assert release(FS, [str(data)]).removed == [f"{data}/ottla.db"]
+
+
+def test_a_directory_that_nobody_adopted_is_not_served(data: Path) -> None:
+    with pytest.raises(StorageError, match=f"16 partitions .* run `ottla adopt {data}`"):
+        check_adopted(FS, [str(data)], ClusterImage("x"))
+    take(data)
+    check_adopted(FS, [str(data)], image_of(data))
 
 
 def test_partitions_that_nobody_adopted_are_found(data: Path) -> None:

@@ -97,6 +97,10 @@ def test_records_written_on_either_side_are_all_there(tmp_path: Path, killed: bo
         path.name: path.read_bytes() for path in (broker.data_dir / "__cluster_metadata-0").iterdir()
     }
 
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        ottla("serve", "--data", broker.data_dir, "--listen", "127.0.0.1:0", "--http", "off")
+    assert "ottla adopt" in refused.value.stderr
+    (broker.data_dir / "ottla.db").unlink()
     assert "orders" in ottla("adopt", broker.data_dir)
     with ottla_broker(broker.data_dir, killed=killed) as servers:
         assert consume(servers, "orders", 500) == values[:500]

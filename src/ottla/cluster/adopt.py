@@ -140,6 +140,16 @@ def unknown_partitions(fs: FileSystem, log_dirs: Sequence[str], image: ClusterIm
     return unknown
 
 
+def check_adopted(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) -> None:
+    """Raise before a new ottla.db makes strays of all that a Kafka has left there."""
+    unknown = unknown_partitions(fs, log_dirs, image) if image.revision == 0 else []
+    if unknown:
+        raise StorageError(
+            f"{len(unknown)} partitions lie in {', '.join(log_dirs)} that ottla does not know; "
+            f"run `ottla adopt {' '.join(log_dirs)}` to take them over"
+        )
+
+
 # -- giving back
 
 
