@@ -79,9 +79,9 @@ def value(world: World, kind: int, name: str, key: str) -> tuple[str | None, Con
 
 
 def test_every_version_describes_a_topic(world: World) -> None:
-    world.make_topic("t", retention_ms="1000")
+    world.make_topic("t", segment_bytes="2000000")
     for version in range(1, 5):
-        request = describe((TOPIC, "t", ["retention.ms"]), include_synonyms=True, include_documentation=True)
+        request = describe((TOPIC, "t", ["segment.bytes"]), include_synonyms=True, include_documentation=True)
         (result,) = world.ask(request, version).results
         assert (result.error_code, result.error_message) == (0, "")
         (config,) = result.configs
