@@ -163,6 +163,6 @@ def _tell(sender: Sender, topic: str, left: int, *, quiet: bool) -> None:
     if sender.failure:
         complain(f"{topic}: {sender.failure}")
     if left or sender.failure:
-        complain(f"{acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
+        complain(f"{topic}: {acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
     elif not quiet:
         complain(f"{acknowledged} records sent to {topic}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import glob
 import os
 import socket
 from collections.abc import Callable
@@ -20,8 +19,8 @@ class Nudges:
     """This broker's socket, and the way to the others'."""
 
     def __init__(self, directory: str, node_id: int, on_nudge: Callable[[], None]) -> None:
+        self._directory = directory
         self._path = f"{directory}/node.{node_id}.sock"
-        self._others = f"{directory}/node.*.sock"
         self._on_nudge = on_nudge
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)  # of an earlier process, which is gone: its log directory was not locked
@@ -31,8 +30,9 @@ class Nudges:
 
     def send(self) -> None:
         """Tell all others."""
-        for path in glob.glob(self._others):
-            if path != self._path:
+        for name in os.listdir(self._directory):
+            path = f"{self._directory}/{name}"
+            if name.endswith(".sock") and path != self._path:
                 # A dead broker's socket refuses, a busy one's is full: it looks by itself later.
                 with contextlib.suppress(OSError):
                     self._socket.sendto(b"", path)
