@@ -46,32 +46,30 @@ def ten(world: World) -> World:
     return world
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "since", "expected"),
-    [
-        (LATEST, 1, (-1, 10, 0)),
-        (EARLIEST, 1, (-1, 0, 0)),
-        (MAX_TIMESTAMP, 7, (START_MS + 9000, 9, 0)),
-        (EARLIEST_LOCAL, 8, (-1, 0, 0)),
-        (LATEST_TIERED, 9, NONE),
-        (EARLIEST_PENDING_UPLOAD, 11, NONE),
-        (0, 1, (START_MS, 0, 0)),
-        (START_MS + 3500, 1, (START_MS + 4000, 4, 0)),
-        (START_MS + 4000, 1, (START_MS + 4000, 4, 0)),
-        (START_MS + 9001, 1, NONE),
-        (-7, 99, NONE),
-    ],
-)
-def test_every_version_answers_the_times_it_knows(
-    ten: World, timestamp: int, since: int, expected: tuple[int, int, int]
-) -> None:
+TIMES = [  # the time, the first version that knows it, and the timestamp, offset and epoch it finds
+    (LATEST, 1, (-1, 10, 0)),
+    (EARLIEST, 1, (-1, 0, 0)),
+    (MAX_TIMESTAMP, 7, (START_MS + 9000, 9, 0)),
+    (EARLIEST_LOCAL, 8, (-1, 0, 0)),
+    (LATEST_TIERED, 9, NONE),
+    (EARLIEST_PENDING_UPLOAD, 11, NONE),
+    (0, 1, (START_MS, 0, 0)),
+    (START_MS + 3500, 1, (START_MS + 4000, 4, 0)),
+    (START_MS + 4000, 1, (START_MS + 4000, 4, 0)),
+    (START_MS + 9001, 1, NONE),
+    (-7, 99, NONE),
+]
+
+
+def test_every_version_answers_the_times_it_knows(ten: World) -> None:
     for version in range(1, 12):
-        code, found, offset, epoch = ask(ten, (0, timestamp), version=version)[0]
-        if version < since:
-            assert (code, found, offset, epoch) == ("UNSUPPORTED_VERSION", *NONE)
-        else:
-            assert (code, found, offset) == ("NONE", *expected[:2])
-            assert epoch == (expected[2] if version >= 4 else -1)
+        for timestamp, since, expected in TIMES:
+            code, found, offset, epoch = ask(ten, (0, timestamp), version=version)[0]
+            if version < since:
+                assert (code, found, offset, epoch) == ("UNSUPPORTED_VERSION", *NONE)
+            else:
+                assert (code, found, offset) == ("NONE", *expected[:2])
+                assert epoch == (expected[2] if version >= 4 else -1)
 
 
 def test_an_empty_partition_begins_and_ends_at_0(ten: World) -> None:
