@@ -52,9 +52,19 @@ class RequestMetrics:
         self.total_ns = 0
         self.buckets = [0] * (len(TIME_BUCKETS_MS) + 1)
 
-    def record(self, received_ns: int, started_ns: int, local_done_ns: int, answered_ns: int) -> None:
+    def record(
+        self,
+        received_ns: int,
+        started_ns: int,
+        local_done_ns: int,
+        answered_ns: int,
+        request_bytes: int,
+        response_bytes: int,
+    ) -> None:
         """Count one request by the times it passed through the broker."""
         self.count += 1
+        self.request_bytes += request_bytes
+        self.response_bytes += response_bytes
         self.queue_ns += started_ns - received_ns
         self.local_ns += local_done_ns - started_ns
         self.remote_ns += answered_ns - local_done_ns

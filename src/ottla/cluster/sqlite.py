@@ -183,7 +183,7 @@ def _read_image(db: sqlite3.Connection) -> ClusterImage:
 
 
 def _nodes(text: str) -> tuple[int, ...]:
-    return tuple(int(node_id) for node_id in text.split(","))
+    return tuple(int(node_id) for node_id in text.split(",")) if text else ()
 
 
 def _write_changes(db: sqlite3.Connection, old: ClusterImage, new: ClusterImage) -> None:

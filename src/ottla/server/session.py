@@ -29,18 +29,6 @@ MAX_HELD_BYTES = 256 << 10  # of answers made in one turn before they are given 
 log = logging.getLogger(__name__)
 
 
-class _Waiting:
-    """A call whose answer is not there, or waits for the answers before it."""
-
-    __slots__ = ("call", "parts", "route", "size_bytes")
-
-    def __init__(self, call: Call, route: Route) -> None:
-        self.call = call
-        self.route = route
-        self.parts: list[Bytes] | None = None
-        self.size_bytes = 0
-
-
 class Session(asyncio.BufferedProtocol):
     """A connection. Made by the listener when a client connects."""
 
@@ -51,7 +39,7 @@ class Session(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._transport: asyncio.Transport | None = None
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
         self._out_bytes = 0
         self._in_turn = False  # responses made now leave together when the turn ends
@@ -127,77 +115,75 @@ class Session(asyncio.BufferedProtocol):
         self.is_closing = True
         self._reader.close()
         waiting, self._waiting = self._waiting, deque()
-        for entry in waiting:
-            entry.call.is_open = False
-            if entry.call.on_closed is not None:
-                entry.call.on_closed()
+        for call in waiting:
+            call.is_open = False
+            if call.on_closed is not None:
+                call.on_closed()
         self._listener.closed(self)
 
     # -- requests
 
     def _receive(self, view: memoryview, now_ns: int) -> None:
+        dispatcher = self._dispatcher
         header = RequestHeader.parse(view)
-        route = self._dispatcher.route(header.api_key, header.version)
+        route = dispatcher.route(header.api_key, header.version)
         request = route.decode(view, header.body_position)
         call = Call(
-            header.api_key,
-            header.version,
-            header.correlation_id,
-            header.client_id,
-            request,
-            self,
-            self._answered,
+            header.api_key, header.version, header.correlation_id, header.client_id, request, self, route
         )
         call.size_bytes = len(view)
         call.received_ns = now_ns
-        call.started_ns = self._dispatcher.clock_ns()
-        entry = _Waiting(call, route)
-        self._waiting.append(entry)
+        call.started_ns = dispatcher.clock_ns()
+        waiting = self._waiting
+        waiting.append(call)
         try:
-            response = self._dispatcher.run(route, call)
+            response = dispatcher.run(route, call)
         except Exception:
             log.exception("%s v%d from %s failed", route.api.name, header.version, self.address)
             response = CLOSE_CONNECTION
-        if response is PENDING:
-            call.local_done_ns = self._dispatcher.clock_ns()
-        else:
-            call.reply(response)
+        if response is not PENDING:
+            call.is_answered = True
+            call.peer.answered(call, response)
+        elif not call.is_answered:
+            call.local_done_ns = dispatcher.clock_ns()
 
-    def _answered(self, call: Call, response: Any) -> None:
+    def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
         if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:
             self.close()
             return
-        entry = self._waiting[0]
-        if entry.call is not call:
-            entry = next(entry for entry in self._waiting if entry.call is call)
+        route: Route = call.route
         try:
-            entry.parts = (
-                [] if response is NO_RESPONSE else entry.route.respond(call.correlation_id, response)
-            )
+            parts = [] if response is NO_RESPONSE else route.respond(call.correlation_id, response)
         except Exception:
-            log.exception("the answer to %s v%d from %s cannot be sent", entry.route.api.name, call.version,
-                          self.address)  # fmt: skip
+            log.exception(
+                "the answer to %s v%d from %s cannot be sent", route.api.name, call.version, self.address
+            )
             self.close()
             return
         now_ns = self._dispatcher.clock_ns()
-        metrics = self._dispatcher.services.metrics.request(call.api_key)
-        metrics.record(call.received_ns, call.started_ns, call.local_done_ns or now_ns, now_ns)
-        metrics.request_bytes += call.size_bytes
-        entry.size_bytes = size_bytes = sum(map(len, entry.parts))
-        metrics.response_bytes += size_bytes
+        call.parts = parts
+        call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        route.metrics.record(
+            call.received_ns,
+            call.started_ns,
+            call.local_done_ns or now_ns,
+            now_ns,
+            call.size_bytes,
+            size_bytes,
+        )
         if call.throttle_ms > 0:
             self._mute(call.throttle_ms)
-        if entry is self._waiting[0]:
+        if call is self._waiting[0]:
             self._release_answers()
 
     def _release_answers(self) -> None:
         """Everything at the head of the line that has its answer leaves."""
         waiting = self._waiting
         while waiting and (parts := waiting[0].parts) is not None:
-            self._out_bytes += waiting.popleft().size_bytes
+            self._out_bytes += waiting.popleft().answer_bytes
             self._out += parts
         if self._in_turn:
             return

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.api.call import CLOSE_CONNECTION, Call
+from ottla.api.call import CLOSE_CONNECTION, Call, Peer
 from ottla.api.registry import APIS
 from ottla.api.services import Services
 from ottla.protocol.errors import ErrorCode
-from ottla.server.dispatch import Dispatcher, Route
+from ottla.server.dispatch import Dispatcher, Intercepted, Route
 from ottla.testing.error_answers import error_answer, fail_topics
 
 _PRODUCE = 0
@@ -132,16 +132,10 @@ class FaultyDispatcher(Dispatcher):
         return error_answer(call.api_key, call.request, code)
 
     def _hold_answer(self, call: Call, delay_ms: int) -> None:
-        answer = call._answer
-        assert answer is not None
-        later = self.services.runtime.call_later
-        call._answer = lambda answered, response: _ignore(later(delay_ms, lambda: answer(answered, response)))
+        def hold(peer: Peer, answered: Call, response: Any) -> None:
+            self.services.runtime.call_later(delay_ms, lambda: peer.answered(answered, response))
+
+        Intercepted(call, hold)
 
     def _replace_answer(self, call: Call, change: Callable[[Any], Any]) -> None:
-        answer = call._answer
-        assert answer is not None
-        call._answer = lambda answered, response: answer(answered, change(response))
-
-
-def _ignore(_: object) -> None:
-    """For a callback that must return nothing."""
+        Intercepted(call, lambda peer, answered, response: peer.answered(answered, change(response)))
