@@ -451,7 +451,8 @@ class ProduceAndConsume(Behaviours):
 
 class Reading(Behaviours):
     @pytest.fixture(scope="class")
-    def filled(self, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    @classmethod
+    def filled(cls, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> str:
         """Partition 0 has 0 to 9, a second apart; partition 1 has 10 and 11; partition 2 is empty. Only to read."""
         ottla, name = Ottla(bootstrap), _new_name()
         rows = [{"value": str(n), "timestamp": START_MS + n * 1000, "partition": n // 10} for n in range(12)]
@@ -516,7 +517,7 @@ class Reading(Behaviours):
 
     def test_an_offset_that_is_gone_is_told(self, ottla: Ottla, topic: str, send: Any) -> None:
         send("0\n1\n2\n3\n4\n5\n6\n")
-        ottla.ok("records", "delete", topic, "--before", 4, "--yes")
+        ottla.ok("records", "delete", topic, "--before", 4, "-p", 0, "--yes")
         done = ottla("consume", topic, "--offset", "2:6")
         assert (done.exit_code, done.stdout.split()) == (0, ["4", "5"])
         assert done.stderr == f"ottla: {topic}-0 begins at offset 4\n"

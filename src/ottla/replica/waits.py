@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ottla.config import BrokerConfig
 from ottla.errors import (
     BrokerError,
     NotEnoughReplicasAfterAppendError,
@@ -25,12 +26,24 @@ from ottla.storage.segment import Segment
 class Purgatories:
     """The three of a broker, and what wakes them."""
 
-    def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
-        self.produce: Purgatory[Partition] = Purgatory(runtime, purge_interval)
-        self.fetch: Purgatory[Partition] = Purgatory(runtime, purge_interval)
-        self.delete_records: Purgatory[Partition] = Purgatory(runtime, purge_interval)
+    def __init__(self, runtime: LoopRuntime, config: BrokerConfig) -> None:
+        self.produce: Purgatory[Partition] = Purgatory(
+            runtime, config.producer_purgatory_purge_interval_requests
+        )
+        self.fetch: Purgatory[Partition] = Purgatory(runtime, config.fetch_purgatory_purge_interval_requests)
+        self.delete_records: Purgatory[Partition] = Purgatory(
+            runtime, config.delete_records_purgatory_purge_interval_requests
+        )
 
         self._watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
+
+    def sizes(self) -> dict[str, int]:
+        """How many wait, by Kafka's names."""
+        return {
+            "Produce": self.produce.size,
+            "Fetch": self.fetch.size,
+            "DeleteRecords": self.delete_records.size,
+        }
 
     def is_watched(self, partition: Partition) -> bool:
         """Whether anybody waits for something of this partition."""
@@ -134,11 +147,11 @@ class DelayedFetch(Waiter[Partition]):
         try:
             log = partition.leader_log()
             partition.check_epoch(entry.current_leader_epoch)
-            limit = log_reader.limit(log, self._params.isolation)
+            limit = partition.limit(log, self._params.isolation)
             if entry.fetch_offset >= limit:
                 return entry.fetch_offset > log.end_offset
-            if self._params.min_bytes <= 1:
-                return True
+            if self._params.min_bytes <= 1 or partition.is_lent:
+                return True  # how much there is, only the lane could say
             start = self._starts.get(partition)
             if start is None:
                 start = self._starts[partition] = log_reader.start_of(log, entry.fetch_offset)
