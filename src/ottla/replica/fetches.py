@@ -15,6 +15,7 @@ from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import CONSUMER, NO_EPOCH, EpochEnd, FetchEntry, FetchParams, FetchResult
 from ottla.replica.waits import DelayedFetch, Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
@@ -34,12 +35,20 @@ Fetched = Callable[[list[FetchResult]], None]
 class Fetches:
     """The way of records out of the logs of this broker."""
 
-    def __init__(self, runtime: LoopRuntime, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        hosted: Hosted,
+        purgatories: Purgatories,
+        lanes: Lanes,
+        watermarks: Watermarks,
+    ) -> None:
         self.runtime = runtime
         self.hosted = hosted
         self.purgatories = purgatories
         self.lanes = lanes
         self.windows = WindowCache()
+        self._watermarks = watermarks
 
     def fetch(self, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched) -> Fetch | None:
         """Read, and call `done` with a result for each entry: at once, unless something must be waited for.
@@ -56,19 +65,9 @@ class Fetches:
         """What a follower asks for, it has all below of."""
         for entry in entries:
             partition = self.hosted.partitions.get(entry.partition)
-            if partition is not None and partition.is_leader and partition.log is not None:
+            if partition is not None and partition.is_leader:
                 partition.follower_reached(replica_id, entry.fetch_offset)
-                self._raise_high_watermark(partition, partition.log)
-
-    def _raise_high_watermark(self, partition: Partition, log: Log) -> None:
-        if partition.is_lent:
-            self.lanes.on(
-                partition,
-                lambda: partition.raise_high_watermark(log),
-                lambda moved, _: self.purgatories.high_watermark_moved(partition) if moved else None,
-            )
-        elif partition.raise_high_watermark(log):
-            self.purgatories.high_watermark_moved(partition)
+                self._watermarks.update(partition)
 
 
 class Fetch:

@@ -188,7 +188,7 @@ class Partition:
 
     def raise_high_watermark(self, log: Log) -> bool:
         """As far as every replica in sync has the log; True if it moved."""
-        if len(self._isr) == 1:
+        if self._replica_count == 1:
             return log.raise_high_watermark(log.end_offset)
         if self.is_under_minimum(log):
             return False
