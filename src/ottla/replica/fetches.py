@@ -55,7 +55,7 @@ class Fetches:
 
         What waits is returned, so that it can be cancelled when its client goes.
         """
-        if params.replica_id != CONSUMER:
+        if params.replica_id >= 0:
             self._note_follower(params.replica_id, entries)
         fetch = Fetch(self, params, entries, done)
         fetch.start()
@@ -66,16 +66,17 @@ class Fetches:
         for entry in entries:
             partition = self.hosted.partitions.get(entry.partition)
             if partition is not None and partition.is_leader:
-                partition.follower_reached(replica_id, entry.fetch_offset)
+                partition.follower_reached(replica_id, entry.fetch_offset, entry.log_start_offset)
                 self._watermarks.update(partition)
+                self.purgatories.delete_records.check(partition)
 
 
 class Fetch:
     """One fetch under way: read everything, and if that was too little, wait and read everything again."""
 
     __slots__ = (
-        "_done", "_entries", "_fetches", "_left", "_one_batch", "_params", "_results", "_then", "_wait", "_warmings",
-        "is_done",
+        "_done", "_entries", "_fetches", "_has_waited", "_left", "_one_batch", "_params", "_results", "_wait",
+        "_warmings", "is_done",
     )  # fmt: skip
 
     def __init__(
@@ -85,18 +86,21 @@ class Fetch:
         self._params = params
         self._entries = entries
         self._done = done
+        self._results: list[FetchResult] = []
         self._wait: DelayedFetch | None = None
+        self._has_waited = False
         self._warmings = 0
         self.is_done = False
 
     def start(self) -> None:
-        self._read_all(self._answer_or_wait)
+        self._read_all()
 
     def cancel(self) -> None:
         """Nobody wants the answer any more."""
         self.is_done = True
         if self._wait is not None:
             self._fetches.purgatories.fetch.cancel(self._wait)
+            self._wait = None
 
     def _answer_or_wait(self) -> None:
         params, results = self._params, self._results
@@ -110,7 +114,8 @@ class Fetch:
             return
         partitions = self._fetches.hosted.partitions
         watched = [(partitions[entry.partition], entry) for entry in self._entries]
-        self._wait = DelayedFetch(params, watched, lambda: self._read_all(self._answer))
+        self._has_waited = True
+        self._wait = DelayedFetch(params, watched, self._read_all)
         keys = [partition for partition, _ in watched]
         self._fetches.purgatories.fetch.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
 
@@ -118,21 +123,22 @@ class Fetch:
         if self.is_done:  # cancelled
             return
         self.is_done = True
+        # Nothing that is done holds views: a map goes when they are sent, not when garbage is next collected.
+        results, self._results, self._wait = self._results, [], None
         if self._params.replica_id == CONSUMER:
             partitions = self._fetches.hosted.partitions
-            for result in self._results:
+            for result in results:
                 if result.size_bytes and (partition := partitions.get(result.partition)) is not None:
                     partition.metrics.bytes_out += result.size_bytes
-        self._done(self._results)
+        self._done(results)
 
     # -- one pass over all entries
 
-    def _read_all(self, then: Callable[[], None]) -> None:
+    def _read_all(self) -> None:
         """The first partition that has something gives at least one batch; the rest must fit into what is left."""
-        self._results: list[FetchResult] = []
+        self._results = []
         self._left = self._params.max_bytes
         self._one_batch = not self._params.hard_max_bytes
-        self._then = then
         self._go_on()
 
     def _go_on(self) -> None:
@@ -142,7 +148,10 @@ class Fetch:
             if result is None:
                 return  # it comes later, and then it goes on
             self._add(result)
-        self._then()
+        if self._has_waited:
+            self._answer()
+        else:
+            self._answer_or_wait()
 
     def _add(self, result: FetchResult) -> None:
         self._results.append(result)
@@ -194,7 +203,7 @@ class Fetch:
             self._add_and_go_on(result or _failure(entry, partition, error))
 
         self._fetches.lanes.on(
-            partition, lambda: self._read_log(partition, log, entry, None, cached_only=False), done
+            partition, lambda log: self._read_log(partition, log, entry, None, cached_only=False), done
         )
         return None
 

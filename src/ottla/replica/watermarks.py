@@ -22,7 +22,7 @@ class Watermarks:
         if partition.is_lent:
             self._lanes.on(
                 partition,
-                lambda: partition.raise_high_watermark(log),
+                partition.raise_high_watermark,
                 lambda moved, _: self._purgatories.high_watermark_moved(partition) if moved else None,
             )
         elif partition.raise_high_watermark(log):
