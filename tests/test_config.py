@@ -12,6 +12,7 @@ import pytest
 from ottla.cli import docs
 from ottla.config import (
     BROKER_KEYS,
+    DYNAMIC_BROKER_KEYS,
     TOPIC_KEYS,
     BrokerConfig,
     ConfigKey,
@@ -19,11 +20,18 @@ from ottla.config import (
     effective,
     parse,
     to_text,
+    unknown_keys,
 )
 from ottla.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent
 OURS = "ottla.decompression.max.bytes"
+# Kafka's default, and ours: Kafka wants to be told its id and its roles, and sets no limit to its memory.
+OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
+    "node.id": ("<none>", 1),
+    "controller.listener.names": ("<none>", ()),
+    "queued.max.request.bytes": ("-1", 128 << 20),
+}
 
 
 def kafka_rows() -> list[dict[str, str]]:
@@ -56,6 +64,8 @@ def test_a_key_has_kafkas_type_default_synonyms_and_range(row: dict[str, str]) -
     assert key.type.name == row["type"]
     if row["key"] == "log.dirs":  # Kafka's is null and stands for log.dir; ours says so outright
         assert key.default == BROKER_KEYS["log.dir"].default
+    elif row["key"] in OTHER_DEFAULTS:
+        assert (row["default"], key.default) == OTHER_DEFAULTS[row["key"]]
     elif row["default"] == "null":
         assert key.default is None
     elif row["type"] == "double":
@@ -186,7 +196,7 @@ def test_a_broker_says_no_time_limit_with_any_negative_number_but_never_with_zer
 
 
 def test_an_unknown_topic_setting_is_refused_and_unknown_broker_settings_are_not_ours() -> None:
-    with pytest.raises(ConfigError, match=r"segment\.byte is not a topic setting"):
+    with pytest.raises(ConfigError, match=r"Unknown topic config name: segment\.byte$"):
         LogConfig.from_properties({"segment.byte": "1"})
     with pytest.raises(ConfigError, match=r"does not have \(tiered storage\)"):
         LogConfig.from_properties({"remote.storage.enable": "true"})
@@ -223,6 +233,43 @@ def test_broker_settings_come_from_the_file_a_broker_has() -> None:
     assert BrokerConfig.from_properties({}) == BrokerConfig()
     with pytest.raises(ConfigError, match=r"log\.dirs"):
         BrokerConfig.from_properties({"log.dirs": ""})
+
+
+def test_a_broker_is_known_by_its_node_id_or_by_the_older_name_for_it() -> None:
+    assert BrokerConfig.from_properties({"broker.id": "4"}).node_id == 4
+    assert BrokerConfig.from_properties({"broker.id": "4", "node.id": "5"}).node_id == 5
+    with pytest.raises(ConfigError, match=r"broker\.id = -1 "):
+        BrokerConfig.from_properties({"broker.id": "-1"})
+
+
+def test_the_budget_for_requests_holds_at_least_one_of_the_largest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"queued\.max\.request\.bytes = 5 .*socket\.request\.max\.bytes, which is 6"
+    ):
+        BrokerConfig.from_properties({"queued.max.request.bytes": "5", "socket.request.max.bytes": "6"})
+    with pytest.raises(ConfigError, match=r"queued\.max\.request\.bytes = '0'"):
+        BrokerConfig.from_properties({"queued.max.request.bytes": "0"})
+    assert BrokerConfig.from_properties({"queued.max.request.bytes": "-1"}).queued_max_request_bytes == -1
+
+
+def test_single_addresses_can_have_a_limit_of_their_own() -> None:
+    limits = {"max.connections.per.ip": "9", "max.connections.per.ip.overrides": "10.0.0.1:2, ::1:0"}
+    config = BrokerConfig.from_properties(limits)
+    assert [config.max_connections_from(host) for host in ("10.0.0.1", "::1", "10.0.0.2")] == [2, 0, 9]
+    for wrong in ("10.0.0.1", "10.0.0.1:", "10.0.0.1:-1", "10.0.0.1:1,", ":5"):
+        with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
+            BrokerConfig.from_properties({"max.connections.per.ip.overrides": wrong})
+
+
+def test_keys_of_a_brokers_file_that_have_no_effect_are_named() -> None:
+    given = {"listeners": "PLAINTEXT://:9092", "zookeeper.connect": "x", "log.roll.hours": "1", "a.typo": ""}
+    assert unknown_keys(given) == ["a.typo", "zookeeper.connect"]
+
+
+def test_what_can_change_while_the_broker_runs_is_kafkas_list() -> None:
+    with (ROOT / "tests/data/kafka-4.2.0-dynamic-keys.txt").open(encoding="utf-8") as file:
+        kafkas = set(file.read().split())
+    assert (kafkas & set(BROKER_KEYS) - {"listeners"}) | {OURS} == DYNAMIC_BROKER_KEYS
 
 
 def test_each_cleaner_thread_needs_more_than_a_mebibyte() -> None:

@@ -14,17 +14,21 @@ class Peer(Protocol):
     client_software_version: str
     principal: str
 
+    def answered(self, call: Call, response: Any) -> None:
+        """Take the answer to a call."""
+
 
 class Call:
     """A decoded request and the way to answer it: once, now or later, on the loop's thread.
 
-    A handler either returns the response, or keeps the call and uses `reply` when the answer is there. After the
+    A handler either returns the response, or returns PENDING and uses `reply` when the answer is there. After the
     connection has gone, `is_open` is False and answers go nowhere.
     """
 
     __slots__ = (
-        "_answer", "api_key", "client_id", "correlation_id", "is_open", "local_done_ns", "on_closed", "peer",
-        "received_ns", "request", "size_bytes", "started_ns", "throttle_ms", "version",
+        "answer_bytes", "api_key", "client_id", "correlation_id", "is_answered", "is_open", "local_done_ns",
+        "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns", "throttle_ms",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -35,7 +39,7 @@ class Call:
         client_id: str | None,
         request: Any,
         peer: Peer,
-        answer: Callable[[Call, Any], None],
+        route: Any = None,
     ) -> None:
         self.api_key = api_key
         self.version = version
@@ -43,23 +47,24 @@ class Call:
         self.client_id = client_id
         self.request = request
         self.peer = peer
-        self._answer: Callable[[Call, Any], None] | None = answer
+        self.route = route  # the server's: how the answer becomes bytes
+        self.parts: list[bytes | bytearray | memoryview] | None = None  # the answer's bytes
+        self.answer_bytes = 0
+        self.is_answered = False
         self.is_open = True
-        self.on_closed: Callable[[], None] | None = (
-            None  # a waiting request is taken out when its client goes
-        )
+        self.on_closed: Callable[[], None] | None = None  # what to do when the client goes while this waits
         self.throttle_ms = 0
         self.size_bytes = 0
         self.received_ns = 0
         self.started_ns = 0
-        self.local_done_ns = 0
+        self.local_done_ns = 0  # 0 while the handler works
 
     def reply(self, response: Any) -> None:
         """Answer. The second answer to a call is a defect and raises."""
-        answer, self._answer = self._answer, None
-        if answer is None:
+        if self.is_answered:
             raise RuntimeError(f"request {self.api_key} v{self.version} was answered twice")
-        answer(self, response)
+        self.is_answered = True
+        self.peer.answered(self, response)
 
     def reply_nothing(self) -> None:
         """Done, and the client expects no response (acks=0)."""

@@ -44,7 +44,9 @@ _NONE = ErrorCode.NONE
 class _Produce:
     """One request under way: the response is laid out first, and filled in as results come."""
 
-    __slots__ = ("_call", "_entries", "_response", "_services", "_slots", "failed")
+    __slots__ = (
+        "_acks", "_answer", "_call", "_entries", "_failed", "_is_waiting", "_response", "_services", "_slots",
+    )  # fmt: skip
 
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
@@ -52,31 +54,37 @@ class _Produce:
         self._response = ProduceResponse(responses=[])
         self._entries: list[tuple[TopicPartition, Bytes]] = []
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
-        self.failed = False
+        self._failed = False
+        self._is_waiting = False
+        self._answer: object = PENDING
 
     def run(self, request: ProduceRequest) -> object:
         image = self._services.metadata.image
         for topic in request.topic_data:
             self._lay_out(topic, image)
-        answered = False
-        result: object = PENDING
-
-        def done(results: list[AppendResult]) -> None:
-            nonlocal answered, result
-            for slot, appended in zip(self._slots, results, strict=True):
-                self._fill(slot, appended)
-            response = self._finish(request.acks)
-            if answered:
-                self._call.reply(response)
-            result = response
-
-        wait = self._services.replicas.append(
-            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=done
+        self._acks = request.acks
+        replicas = self._services.replicas
+        wait = replicas.append(
+            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=self._done
         )
-        answered = True
         if wait is not None:
-            self._call.on_closed = lambda: self._services.replicas.cancel_append(wait)
-        return result
+            self._is_waiting = True
+            self._call.on_closed = lambda: replicas.cancel_append(wait)
+        return self._answer
+
+    def _done(self, results: list[AppendResult]) -> None:
+        for slot, appended in zip(self._slots, results, strict=True):
+            slot.base_offset = appended.base_offset
+            slot.log_append_time_ms = appended.log_append_time
+            slot.log_start_offset = appended.log_start_offset
+            if appended.error_code:
+                self._explain(slot, appended)
+        if self._acks != 0:
+            self._answer = self._response
+        else:
+            self._answer = CLOSE_CONNECTION if self._failed else NO_RESPONSE
+        if self._is_waiting:
+            self._call.reply(self._answer)
 
     def _lay_out(self, topic: TopicProduceData, image: ClusterImage) -> None:
         version = self._call.version
@@ -107,24 +115,20 @@ class _Produce:
         )
 
     def _fail(self, slot: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
-        self.failed = True
+        self._failed = True
         slot.error_code = code
         slot.error_message = message
 
-    def _fill(self, slot: PartitionProduceResponse, appended: AppendResult) -> None:
-        slot.base_offset = appended.base_offset
-        slot.log_append_time_ms = appended.log_append_time
-        slot.log_start_offset = appended.log_start_offset
-        if appended.error_code:
-            self.failed = True
-            slot.error_code = appended.error_code
-            slot.error_message = appended.error_message
-            slot.record_errors = [
-                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
-                for index, text in appended.record_errors
-            ]
-            if appended.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                self._point_to_leader(slot, appended.partition)
+    def _explain(self, slot: PartitionProduceResponse, appended: AppendResult) -> None:
+        self._failed = True
+        slot.error_code = appended.error_code
+        slot.error_message = appended.error_message
+        slot.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in appended.record_errors
+        ]
+        if appended.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._point_to_leader(slot, appended.partition)
 
     def _point_to_leader(self, slot: PartitionProduceResponse, partition: TopicPartition) -> None:
         image = self._services.metadata.image
@@ -139,11 +143,6 @@ class _Produce:
             self._response.node_endpoints.append(
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
-
-    def _finish(self, acks: int) -> object:
-        if acks != 0:
-            return self._response
-        return CLOSE_CONNECTION if self.failed else NO_RESPONSE
 
 
 def _form_error(records: memoryview | None, version: int) -> tuple[ErrorCode, str] | None:

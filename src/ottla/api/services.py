@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ottla.api.access import AllowAll, Authorizer
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
@@ -23,3 +24,5 @@ class Services:
     replicas: ReplicaManager
     metrics: Metrics
     fetch_sessions: FetchSessionCache
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

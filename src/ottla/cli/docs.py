@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ottla.config import BROKER_KEYS, TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, ConfigKey, to_text
+from ottla.config import (
+    BROKER_KEYS,
+    DYNAMIC_BROKER_KEYS,
+    TOPIC_KEYS,
+    UNSUPPORTED_TOPIC_KEYS,
+    ConfigKey,
+    to_text,
+)
+from ottla.config.values import INT_MAX, LONG_MAX
 
 PAGE = Path("docs/configuration.md")
 
@@ -28,7 +36,9 @@ _TOPIC = """\
 _BROKER = """\
 ## Broker settings
 
-The settings of storage as a whole, and the broker's names for topic settings.
+The settings of the broker as a whole, and its names for topic settings. Those with a "yes" can also be changed
+while it runs, for one broker or for all (`kafka-configs --entity-type brokers`). Other keys of a Kafka
+`server.properties` have no effect; `ottla serve` names them in one warning.
 """
 
 _UNSUPPORTED = """\
@@ -47,8 +57,11 @@ def configuration_page() -> str:
         ((*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), key.doc) for key in _sorted(TOPIC_KEYS)),
     )
     broker = _table(
-        ("key", "type", "default", "allowed", "meaning"),
-        ((*_row(key), key.doc) for key in _sorted(BROKER_KEYS)),
+        ("key", "type", "default", "allowed", "changes while running", "meaning"),
+        (
+            (*_row(key), "yes" if key.name in DYNAMIC_BROKER_KEYS else "", key.doc)
+            for key in _sorted(BROKER_KEYS)
+        ),
     )
     unsupported = _table(
         ("key", "belongs to"), ((f"`{name}`", part) for name, part in sorted(UNSUPPORTED_TOPIC_KEYS.items()))
@@ -68,8 +81,10 @@ def _default(key: ConfigKey) -> str:
     """The default, and in words where a size or a time is easier to read that way."""
     if key.default is None:
         return "not set"
+    if not to_text(key.default):
+        return "empty"
     text = f"`{to_text(key.default)}`"
-    if key.type.name == "long" and key.default == (1 << 63) - 1:
+    if key.default == {"int": INT_MAX, "long": LONG_MAX}.get(key.type.name):
         return f"{text} (no limit)"
     units = _TIMES if key.name.endswith(".ms") else _SIZES if key.name.endswith((".bytes", ".size")) else ()
     for unit, name in units:

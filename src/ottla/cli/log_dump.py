@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ottla.cli import log_side_files
+from ottla.cli.json_text import to_json
 from ottla.cli.log_options import Encoding
-from ottla.cli.log_output import RecordFormat, batch_line, found_fields, to_json
+from ottla.cli.log_output import RecordFormat, batch_line, found_fields
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.coordinator_records import decoder_for
 from ottla.logtools.dump import FoundDamage, Query, dump_batches, dump_records

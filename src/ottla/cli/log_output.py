@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from array import array
 from collections.abc import Callable
 from typing import Any
 
+from ottla.cli.json_text import quote, to_json, utf8_or_base64
 from ottla.cli.log_options import Encoding, format_time
 from ottla.logtools.coordinator_records import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
@@ -18,9 +18,6 @@ from ottla.records.codec import Codec
 from ottla.records.record import Record
 from ottla.storage import layout
 
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_quote = json.encoder.encode_basestring
-
 
 def json_bytes(encoding: Encoding) -> Callable[[bytes | None], Any]:
     """What stands for bytes in JSON."""
@@ -28,16 +25,7 @@ def json_bytes(encoding: Encoding) -> Callable[[bytes | None], Any]:
         return lambda data: None if data is None else data.hex()
     if encoding is Encoding.BASE64:
         return lambda data: None if data is None else base64.b64encode(data).decode()
-
-    def utf8(data: bytes | None) -> Any:
-        if data is None:
-            return None
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(data).decode()}
-
-    return utf8
+    return utf8_or_base64
 
 
 def json_tree(value: Any, encode: Callable[[bytes | None], Any]) -> Any:
@@ -167,7 +155,7 @@ class RecordFormat:
 
 def _json(value: Any) -> str:
     """As `to_json`, and faster for what most keys and values are."""
-    return _quote(value) if type(value) is str else to_json(value)
+    return quote(value) if type(value) is str else to_json(value)
 
 
 def _show(value: Any) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 
-from ottla.cli.log_output import finding_line, to_json
+from ottla.cli.json_text import to_json
+from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, Finding, Findings
 from ottla.logtools.repair import Step, apply_repair, plan_repair

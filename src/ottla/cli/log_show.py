@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ottla.cli import log_side_files
+from ottla.cli.json_text import to_json
 from ottla.cli.log_options import format_size, format_time
-from ottla.cli.log_output import to_json
 from ottla.logtools.show import LogPicture, SegmentPicture, picture
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
 from ottla.storage.fs import FileSystem

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ottla.cli.log_output import to_json
+from ottla.cli.json_text import to_json
 from ottla.logtools import side_files
 from ottla.logtools.index_files import load_index
 from ottla.logtools.side_files import BadSideFileError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.cli.log_output import finding_line, to_json
+from ottla.cli.json_text import to_json
+from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, NOTE
 from ottla.logtools.source import Target

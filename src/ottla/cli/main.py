@@ -1,7 +1,7 @@
 """The command `ottla`: its groups of commands, loaded when they are used, and how errors end.
 
-Exit codes: 0 fine, 1 a check found defects, 2 wrong usage or an error, 130 stopped by Ctrl-C, 141 nobody
-reads the output any more.
+Exit codes: 0 fine, 1 a check found defects or a broker did not do it, 2 wrong usage or an error, 130 stopped by
+Ctrl-C, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -16,10 +16,18 @@ from typer.core import TyperGroup
 
 from ottla.errors import BrokerError
 
-# Name: the module whose `app` has the commands, and its line in the help. Imported when it is called.
+# Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
 GROUPS = {
+    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
+    "cluster": ("ottla.cli.cluster", "Brokers, controller, and how much a cluster holds."),
+    "configs": ("ottla.cli.configs", "Show and change settings of topics and brokers."),
+    "consume": ("ottla.cli.consume", "Print the records of a topic."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+    "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
+    "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
+    "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
+    "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
 }
 
 _HELP = """\
@@ -32,6 +40,10 @@ Examples:
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects
   ottla log repair DIR         say what a repair would do (--write does it)
+  ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
+  ottla produce orders FILE    a record a line
+  ottla consume orders -f      print records, also those to come
+  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 
 `ottla COMMAND --help` explains each command.
@@ -48,9 +60,9 @@ class LazyGroup(TyperGroup):
         if cmd_name not in GROUPS:
             return super().get_command(ctx, cmd_name)
         module, _ = GROUPS[cmd_name]
-        group = typer.main.get_command(import_module(module).app)
-        group.name = cmd_name
-        return group
+        command = typer.main.get_command(import_module(module).app)
+        command.name = cmd_name
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(name, text) for name, (_, text) in GROUPS.items()]
@@ -103,3 +115,7 @@ def main() -> None:
         app(prog_name="ottla")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

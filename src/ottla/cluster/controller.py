@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ottla.cluster.config_views import broker_properties
 from ottla.cluster.image import BrokerInfo, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Outcome, Result
-from ottla.cluster.placement import Assignments, assigned, spread
+from ottla.cluster.placement import Assignments, Placement
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import (
     BrokerError,
@@ -27,7 +27,6 @@ from ottla.errors import (
     InvalidTopicError,
     PolicyViolationError,
     TopicAlreadyExistsError,
-    TopicAuthorizationFailedError,
     TopicDeletionDisabledError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -86,8 +85,12 @@ def create_topics(
 ) -> Outcome:
     """Make topics. A name that comes twice is refused, once."""
     counts = Counter(topic.name for topic in topics)
-    total = sum(len(t.assignments) or max(t.num_partitions, 1) for t in topics)
-    start, results = image, []
+    total = sum(_partition_count(topic, config) for topic in topics)
+    properties = broker_properties(image, config.node_id, config.properties)
+    # Two names of one request that collide are let through, as in Kafka.
+    placement, taken = Placement(image), {_plain(name): name for name in image.topics}
+    made: dict[str, TopicInfo] = {}
+    results = []
     for topic in {topic.name: topic for topic in topics}.values():
         try:
             if counts[topic.name] > 1:
@@ -96,57 +99,64 @@ def create_topics(
                 raise PolicyViolationError(
                     f"{total} partitions in one request; at most {MAX_PARTITIONS_PER_REQUEST} are allowed."
                 )
-            made = _new_topic(image, topic, config, randrange)
+            _check_name(topic.name, taken)
+            settings = _checked_settings(topic.config, properties)
+            partitions = tuple(_new_partitions(placement, topic, config))
         except BrokerError as error:
             results.append(Result.failed(topic.name, error))
         else:
-            image = _with_topics(image, {made.name: made})
-            results.append(Result(made.name, topic_id=made.topic_id, topic=made))
-    return Outcome(start if validate_only else image, results)
+            info = TopicInfo(topic.name, random_topic_id(randrange), partitions, settings)
+            made[topic.name] = info
+            results.append(Result(topic.name, topic_id=info.topic_id, topic=info))
+    return Outcome(image if validate_only else _with_topics(image, made), results)
 
 
-def _new_topic(
-    image: ClusterImage, topic: NewTopic, config: BrokerConfig, randrange: Callable[[int], int]
-) -> TopicInfo:
-    _check_name(image, topic.name)
-    missing = sorted(key for key, value in topic.config.items() if value is None)
+def _partition_count(topic: NewTopic, config: BrokerConfig) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return config.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+
+
+def _checked_settings(given: Mapping[str, str | None], properties: Mapping[str, str]) -> dict[str, str]:
+    missing = sorted(key for key, value in given.items() if value is None)
     if missing:
         raise ConfigError(f"Null value not supported for topic configs: {', '.join(missing)}")
-    settings = {key: value for key, value in topic.config.items() if value is not None}
-    LogConfig.from_properties(settings, broker_properties(image, config.node_id, config.properties))
-    topic_id = random_topic_id(randrange)
-    return TopicInfo(topic.name, topic_id, tuple(_new_partitions(image, topic, config)), settings)
+    settings = {key: value for key, value in given.items() if value is not None}
+    LogConfig.from_properties(settings, properties)
+    return settings
 
 
-def _new_partitions(image: ClusterImage, topic: NewTopic, config: BrokerConfig) -> list[PartitionInfo]:
+def _new_partitions(placement: Placement, topic: NewTopic, config: BrokerConfig) -> list[PartitionInfo]:
     if topic.assignments:
         if topic.num_partitions != -1 or topic.replication_factor != -1:
             raise InvalidRequestError(
                 "With an assignment, the numbers of partitions and replicas must be -1."
             )
-        return assigned(image, topic.assignments, 0)
+        return placement.assigned(topic.assignments, 0)
     factor = config.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    count = config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
-    if count < 1:
+    count = _partition_count(topic, config)
+    if count < 1 <= factor:  # where both are wrong, the factor is what Kafka names
         raise InvalidPartitionsError("The number of partitions must be at least 1, or -1 for the default.")
-    return spread(image, count, factor)
+    return placement.spread(count, factor)
 
 
-def _check_name(image: ClusterImage, name: str) -> None:
+def _plain(name: str) -> str:
+    """Names of metrics have no dots: Kafka keeps two topics from having the same one."""
+    return name.replace(".", "_")
+
+
+def _check_name(name: str, taken: Mapping[str, str]) -> None:
     if not is_topic_name(name):
         raise InvalidTopicError(
             f"Topic name {name[:300]!r} is not allowed: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-', not '.' or '..'."
         )
     if name == METADATA_TOPIC:
-        raise TopicAuthorizationFailedError(f"{name} belongs to Kafka's controller and cannot be created.")
-    if name in image.topics:
+        raise InvalidRequestError(f"{name} belongs to Kafka's controller and cannot be created.")
+    other = taken.get(_plain(name))
+    if other == name:
         raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
-    if "." in name or "_" in name:
-        # Names of metrics have no dots: Kafka keeps two topics from having the same one.
-        plain = name.replace(".", "_")
-        for other in image.topics:
-            if other.replace(".", "_") == plain:
-                raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
+    if other is not None:
+        raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
 
 
 def create_partitions(
@@ -154,21 +164,23 @@ def create_partitions(
 ) -> Outcome:
     """Add partitions to topics. Their number can only grow."""
     counts = Counter(topic.name for topic in topics)
-    start, results = image, []
+    placement = Placement(image)
+    changed: dict[str, TopicInfo] = {}
+    results = []
     for topic in {topic.name: topic for topic in topics}.values():
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            grown = _grown(image, topic)
+            grown = _grown(image, topic, placement)
         except BrokerError as error:
             results.append(Result.failed(topic.name, error))
         else:
-            image = _with_topics(image, {grown.name: grown})
+            changed[topic.name] = grown
             results.append(Result(grown.name, topic_id=grown.topic_id, topic=grown))
-    return Outcome(start if validate_only else image, results)
+    return Outcome(image if validate_only else _with_topics(image, changed), results)
 
 
-def _grown(image: ClusterImage, topic: MorePartitions) -> TopicInfo:
+def _grown(image: ClusterImage, topic: MorePartitions, placement: Placement) -> TopicInfo:
     known = image.topics.get(topic.name)
     if known is None:
         raise UnknownTopicOrPartitionError(f"Topic '{topic.name}' does not exist.")
@@ -182,36 +194,37 @@ def _grown(image: ClusterImage, topic: MorePartitions) -> TopicInfo:
             f"{topic.count - have} new partitions; at most {MAX_PARTITIONS_PER_REQUEST} are allowed in one request."
         )
     if topic.assignments is None:
-        new = spread(image, topic.count - have, 1)
+        new = placement.spread(topic.count - have, 1)
     elif len(topic.assignments) != topic.count - have:
         raise InvalidReplicaAssignmentError(
             f"{topic.count - have} new partition(s), but {len(topic.assignments)} assignment(s)."
         )
     else:
-        new = assigned(image, list(enumerate(topic.assignments, have)), have)
+        new = placement.assigned(list(enumerate(topic.assignments, have)), have)
     return replace(known, partitions=(*known.partitions, *new))
 
 
 def delete_topics(image: ClusterImage, topics: Sequence[DoomedTopic], config: BrokerConfig) -> Outcome:
-    """Delete topics. One that is named twice, be it by name and by id, is refused."""
-    named = Counter(_named(image, topic) for topic in topics)
-    doomed, results = [], []
-    for topic in dict.fromkeys(topics):
+    """Delete topics. One that is given twice, be it once by name and once by id, is refused, once."""
+    doomed: dict[str, TopicInfo] = {}
+    results: dict[object, Result] = {}
+    counts = Counter(topics)
+    for topic in counts:
         try:
+            if counts[topic] > 1:
+                raise InvalidRequestError("A topic is given more than once.")
             found = _doomed(image, topic, config)
-            if named[found.name] > 1:
-                raise InvalidRequestError(f"Topic '{found.name}' is given more than once.")
         except BrokerError as error:
-            results.append(Result.failed(topic.name, error, topic.topic_id))
+            results[topic] = Result.failed(topic.name, error, topic.topic_id)
+            continue
+        if found.name in doomed:
+            del doomed[found.name]
+            twice = InvalidRequestError(f"Topic '{found.name}' is given by its name and by its id.")
+            results[found.name] = Result.failed(found.name, twice, found.topic_id)
         else:
-            doomed.append(found.name)
-            results.append(Result(found.name, topic_id=found.topic_id, topic=found))
-    return Outcome(_without_topics(image, doomed) if doomed else image, results)
-
-
-def _named(image: ClusterImage, topic: DoomedTopic) -> str | None:
-    by_id = image.topic_by_id(topic.topic_id)
-    return topic.name if topic.name is not None else by_id.name if by_id else None
+            doomed[found.name] = found
+            results[found.name] = Result(found.name, topic_id=found.topic_id, topic=found)
+    return Outcome(_without_topics(image, doomed) if doomed else image, list(results.values()))
 
 
 def _doomed(image: ClusterImage, topic: DoomedTopic, config: BrokerConfig) -> TopicInfo:
@@ -282,6 +295,8 @@ def _next_leader(partition: PartitionInfo, leader: int) -> PartitionInfo:
 
 
 def _with_topics(image: ClusterImage, changed: Mapping[str, TopicInfo]) -> ClusterImage:
+    if not changed:
+        return image
     return replace(
         image,
         topics={**image.topics, **changed},
@@ -289,6 +304,6 @@ def _with_topics(image: ClusterImage, changed: Mapping[str, TopicInfo]) -> Clust
     )
 
 
-def _without_topics(image: ClusterImage, doomed: Sequence[str]) -> ClusterImage:
+def _without_topics(image: ClusterImage, doomed: Mapping[str, TopicInfo]) -> ClusterImage:
     topics = {name: topic for name, topic in image.topics.items() if name not in doomed}
     return replace(image, topics=topics, topic_names={t.topic_id: name for name, t in topics.items()})

@@ -24,6 +24,7 @@ from ottla.config.values import (
     SECOND_MS,
     STRING,
     Check,
+    Synonym,
     at_least,
     broker_key,
 )
@@ -52,7 +53,7 @@ class ServingConfig:
     node_id: int = broker_key(
         "node.id", INT, 1, at_least(0),
         "The number by which the cluster knows this broker.",
-        ("broker.id",))
+        (Synonym("broker.id", INT, -1, ANY),))
     broker_rack: str | None = broker_key(
         "broker.rack", STRING, None, ANY,
         "The rack this broker stands in, told to clients that ask for the nearest replica.")

@@ -165,10 +165,10 @@ def topic_key(
 
 
 def broker_key(
-    name: str, type: ValueType, default: Any, check: Check, doc: str, synonyms: tuple[str, ...] = ()
+    name: str, type: ValueType, default: Any, check: Check, doc: str, synonyms: tuple[str | Synonym, ...] = ()
 ) -> Any:
     """As `topic_key`, for a setting that only a broker has."""
-    full = tuple(Synonym(s, type, default, check) for s in synonyms)
+    full = tuple(Synonym(s, type, default, check) if isinstance(s, str) else s for s in synonyms)
     row = ConfigKey(name, type, default, check, doc, "broker", full)
     return dataclasses.field(default=default, metadata={"key": row})
 

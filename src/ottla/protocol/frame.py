@@ -6,6 +6,8 @@ except that of ApiVersions, which a client must understand before it knows what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -73,16 +75,28 @@ def decode_request(header: RequestHeader, frame: Bytes) -> Any:
     return decoder(request_class(header.api_key), header.version)(frame, header.body_position)
 
 
+@cache
+def responder(api_key: int, version: int) -> Callable[[int, Message], list[Bytes]]:
+    """What makes whole responses of one kind out of a correlation id and a message, to be written in order."""
+    encode = encoder(response_class(api_key), version)
+    # An ApiVersions response keeps the old header, so that a client of any age can read it.
+    tags = b"\0" if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS else b""
+
+    def respond(correlation_id: int, message: Message) -> list[Bytes]:
+        output = Output()
+        data = output.data
+        data += _RESPONSE_HEAD.pack(0, correlation_id)
+        data += tags
+        encode(message, output)
+        _LENGTH.pack_into(data, 0, len(output) - 4)
+        return output.parts()
+
+    return respond
+
+
 def response_parts(api_key: int, version: int, correlation_id: int, message: Message) -> list[Bytes]:
     """A whole response, length and all, to be written in order. Records are not copied."""
-    output = Output()
-    data = output.data
-    data += _RESPONSE_HEAD.pack(0, correlation_id)
-    if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS:
-        data.append(0)
-    encoder(response_class(api_key), version)(message, output)
-    _LENGTH.pack_into(data, 0, len(output) - 4)
-    return output.parts()
+    return responder(api_key, version)(correlation_id, message)
 
 
 def request_parts(

@@ -11,13 +11,15 @@ its offset and epoch without computing it anew.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crc32c import crc32c
-from typing_extensions import Buffer
 
 from ottla.errors import CorruptRecordError
 from ottla.records.codec import Codec
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = 61

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.api import registry
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
+from ottla.metrics import RequestMetrics
 from ottla.protocol import codec, frame, messages
 from ottla.protocol.message import Bytes
 
@@ -35,6 +36,7 @@ class Route(NamedTuple):
     decode: Callable[[Any, int], Any]
     handle: Handler
     respond: Callable[[int, Any], list[Bytes]]
+    metrics: RequestMetrics
 
 
 class Dispatcher:
@@ -51,6 +53,7 @@ class Dispatcher:
 
     def _make(self, api_key: int, version: int) -> Route:
         entry = APIS.get(api_key)
+        metrics = self.services.metrics.request(api_key)
         if entry is None:
             raise UnknownRequestError(f"API {api_key} is not served")
         if not entry.min_version <= version <= entry.max_version:
@@ -62,16 +65,16 @@ class Dispatcher:
                 version,
                 lambda _buffer, _position: None,
                 registry.handler(entry),
-                lambda correlation_id, response: frame.response_parts(
-                    _API_VERSIONS, 0, correlation_id, response
-                ),
+                frame.responder(_API_VERSIONS, 0),
+                metrics,
             )
         route = Route(
             entry,
             version,
             codec.decoder(messages.request_class(api_key), version),
             registry.handler(entry),
-            lambda correlation_id, response: frame.response_parts(api_key, version, correlation_id, response),
+            frame.responder(api_key, version),
+            metrics,
         )
         self._routes[api_key, version] = route
         return route
@@ -79,3 +82,18 @@ class Dispatcher:
     def run(self, route: Route, call: Call) -> Any:
         """Let the handler work: its response, PENDING, or what else a session understands."""
         return route.handle(self.services, call, call.request)
+
+
+class Intercepted:
+    """Stands between a call and its connection: what is answered goes through `answer` first, now or later."""
+
+    def __init__(self, call: Call, answer: Callable[[Peer, Call, Any], None]) -> None:
+        self._peer = call.peer
+        self._answer = answer
+        call.peer = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._peer, name)
+
+    def answered(self, call: Call, response: Any) -> None:
+        self._answer(self._peer, call, response)

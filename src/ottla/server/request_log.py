@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
 from ottla.protocol.errors import ErrorCode
-from ottla.server.dispatch import Dispatcher, Route
+from ottla.server.dispatch import Dispatcher, Intercepted, Route
 
 log = logging.getLogger("ottla.requests")
 
@@ -17,14 +17,11 @@ class LoggingDispatcher(Dispatcher):
     """Tells of every request: who, what, about which topics, how long, and which errors it was answered with."""
 
     def run(self, route: Route, call: Call) -> Any:
-        answer = call._answer
-        assert answer is not None
-
-        def told(answered: Call, response: Any) -> None:
+        def tell(peer: Peer, answered: Call, response: Any) -> None:
             log.info(_line(route, answered, response, self.clock_ns))
-            answer(answered, response)
+            peer.answered(answered, response)
 
-        call._answer = told
+        Intercepted(call, tell)
         return super().run(route, call)
 
 

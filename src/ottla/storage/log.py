@@ -149,7 +149,7 @@ class Log:
             raise self.dir.fail(error, f"appending to {self.partition}") from error
         if self.end_offset - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
-        # Not AppendInfo(...), as in validation.py.
+        # Not AppendInfo(...), for the same reason as in validation.py.
         return tuple.__new__(AppendInfo, (
             checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size,
             False,

@@ -8,7 +8,13 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
+from ottla.errors import (
+    BrokerError,
+    CorruptCheckpointError,
+    InconsistentClusterIdError,
+    LogDirLockedError,
+    StorageError,
+)
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import File, FileSystem
@@ -51,14 +57,29 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     try:
         if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
             checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
+        _check_identity(fs, path, identity)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
         others = (_read_offsets(fs, f"{path}/{name}") or {} for name in names)
         recovery_points = _read_offsets(fs, f"{path}/{layout.RECOVERY_POINTS}")
         return OpenedDir(LogDir(fs, path), lock, clean, recovery_points, *others)
-    except OSError:
+    except (OSError, BrokerError):
         lock.close()
         raise
+
+
+def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> None:
+    """Directories of two clusters, or of two brokers, must not be mixed."""
+    found = checkpoint.read_properties(fs, f"{path}/{layout.META_PROPERTIES}")
+    cluster, node = found.get("cluster.id"), found.get("node.id", found.get("broker.id"))
+    if cluster not in (None, expected["cluster.id"]):
+        raise InconsistentClusterIdError(
+            f"{path} belongs to cluster {cluster}, this is {expected['cluster.id']}; choose another directory"
+        )
+    if node not in (None, expected["node.id"]):
+        raise InconsistentClusterIdError(
+            f"{path} belongs to broker {node}, this is {expected['node.id']}; start it with --set node.id={node}"
+        )
 
 
 def _make_dir(fs: FileSystem, path: str) -> None:

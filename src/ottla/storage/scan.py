@@ -18,7 +18,7 @@ from ottla.storage.fs import File
 WINDOW_BYTES = 4 << 20
 LARGE_BATCH_BYTES = 64 << 20
 _SMALLEST_BATCH_BYTES = 26  # an empty message of magic 0
-ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
+ROWS = 2048  # keeps a call into the kernel short, where it cannot let go of the GIL
 
 
 @dataclass(frozen=True, slots=True)

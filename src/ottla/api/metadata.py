@@ -1,0 +1,212 @@
+"""Metadata, v0 to v13: which brokers there are, and the partitions and leaders of topics.
+
+All topics are asked for with an empty list in v0, and with null from v1 on, where an empty list asks for none. v4
+lets a client say whether a missing topic may be made; v8 to v10 can ask what it may do with the cluster, v8 and later
+with each topic; v10 tells topic ids, and from v12 on topics can be asked for by id. A request that gives one id is
+about ids only, as in Kafka.
+
+A missing topic that may be made (auto.create.topics.enable) is UNKNOWN_TOPIC_OR_PARTITION in this answer and there
+in one of the next: clients ask again.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+
+from ottla.api.access import (
+    CLUSTER_NAME,
+    NOT_ASKED,
+    Operation,
+    Resource,
+    authorized_operations,
+    cluster_operations,
+)
+from ottla.api.call import Call
+from ottla.api.registry import api
+from ottla.api.services import Services
+from ottla.cluster import controller
+from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
+from ottla.cluster.outcome import Outcome
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.storage.layout import is_topic_name
+
+KEY = 3
+
+_NULL_IS_ALL_SINCE = 1
+_TOPIC_IDS_SINCE = 12
+_NO_LEADER = -1
+
+log = logging.getLogger(__name__)
+
+
+@api(KEY)
+def metadata(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
+    if (malformed := _malformed(call, request)) is not None:
+        return malformed
+    image = services.metadata.image
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack)
+            for _, b in sorted(image.brokers.items())
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=_Answer(services, call, request, image).topics(),
+        cluster_authorized_operations=cluster_operations(
+            services.authorizer, call.peer, asked=request.include_cluster_authorized_operations
+        ),
+    )
+
+
+def _malformed(call: Call, request: MetadataRequest) -> MetadataResponse | None:
+    """Topics given in a way that the version does not have. Kafka fails the request as a whole."""
+    code = ErrorCode.NONE
+    for topic in request.topics or ():
+        if call.version < _TOPIC_IDS_SINCE and (topic.name is None or topic.topic_id is not None):
+            code = ErrorCode.INVALID_REQUEST
+        elif topic.name is None and topic.topic_id is None:
+            code = ErrorCode.UNKNOWN_SERVER_ERROR
+    if code is ErrorCode.NONE:
+        return None
+    return MetadataResponse(
+        error_code=code,
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+    )
+
+
+class _Answer:
+    """The topics of one answer."""
+
+    def __init__(self, services: Services, call: Call, request: MetadataRequest, image: ClusterImage) -> None:
+        self._services = services
+        self._call = call
+        self._request = request
+        self._image = image
+
+    def topics(self) -> list[MetadataResponseTopic]:
+        asked = self._request.topics
+        if asked is None or (not asked and self._call.version < _NULL_IS_ALL_SINCE):
+            return [self._topic(t) for _, t in sorted(self._image.topics.items()) if self._visible(t.name)]
+        by_id = {topic.topic_id for topic in asked if topic.topic_id is not None}
+        if by_id:
+            return [self._by_id(topic_id) for topic_id in by_id]
+        return self._by_name(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
+
+    def _visible(self, name: str) -> bool:
+        return self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, name)
+
+    def _by_id(self, topic_id: uuid.UUID) -> MetadataResponseTopic:
+        found = self._image.topic_by_id(topic_id)
+        if found is None or not self._visible(
+            found.name
+        ):  # one that it may not see does not exist for a client
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        return self._topic(found)
+
+    def _by_name(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
+        found, missing, hidden = [], [], []
+        for name in names:
+            if not self._visible(name):
+                hidden.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            elif (topic := self._image.topics.get(name)) is not None:
+                found.append(self._topic(topic))
+            else:
+                missing.append(name)
+        creates = self._request.allow_auto_topic_creation
+        creates = creates and self._services.metadata.broker_config.auto_create_topics_enable
+        refused = {name for name in missing if creates and not self._may_create(name)}
+        if creates:
+            _make(self._services, (name for name in missing if name not in refused))
+        return [*found, *(self._missing(name, name in refused) for name in missing), *hidden]
+
+    def _may_create(self, name: str) -> bool:
+        allows = self._services.authorizer.allows
+        peer = self._call.peer
+        return allows(peer, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME) or allows(
+            peer, Operation.CREATE, Resource.TOPIC, name
+        )
+
+    def _missing(self, name: str, refused: bool) -> MetadataResponseTopic:
+        if refused:
+            return _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        valid = is_topic_name(name)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+        answer = _failed(name, code)
+        answer.topic_authorized_operations = self._operations(name)
+        return answer
+
+    def _topic(self, topic: TopicInfo) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions=[self._partition(*numbered) for numbered in enumerate(topic.partitions)],
+            topic_authorized_operations=self._operations(topic.name),
+        )
+
+    def _operations(self, name: str) -> int:
+        if not self._request.include_topic_authorized_operations:
+            return NOT_ASKED
+        return authorized_operations(self._services.authorizer, self._call.peer, Resource.TOPIC, name)
+
+    def _partition(self, index: int, partition: PartitionInfo) -> MetadataResponsePartition:
+        live = self._image.brokers
+        replicas, in_sync = list(partition.replicas), list(partition.isr)
+        offline = [node for node in replicas if node not in live]
+        leader, code = partition.leader, ErrorCode.NONE
+        if leader not in live:
+            leader, code = _NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
+        if self._call.version == 0 and offline:
+            # v0 has no list of offline replicas: it leaves them out and says that something is missing.
+            replicas = [node for node in replicas if node in live]
+            in_sync = [node for node in in_sync if node in live]
+            code = code or ErrorCode.REPLICA_NOT_AVAILABLE
+        return MetadataResponsePartition(
+            error_code=code,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=replicas,
+            isr_nodes=in_sync,
+            offline_replicas=offline,
+        )
+
+
+def _failed(name: str, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _make(services: Services, names: Iterable[str]) -> None:
+    """Make the missing topics, while clients go on asking for them. Internal ones are made by who needs them."""
+    under_way = services.topics_being_made
+    wanted = [n for n in names if is_topic_name(n) and n not in INTERNAL_TOPICS and n not in under_way]
+    if not wanted:
+        return
+    under_way.update(wanted)
+
+    def command(image: ClusterImage) -> Outcome:
+        topics = [controller.NewTopic(name) for name in wanted]
+        return controller.create_topics(image, topics, services.metadata.config, services.runtime.randrange)
+
+    def done(outcome: Outcome | None, error: BaseException | None) -> None:
+        under_way.difference_update(wanted)
+        if outcome is None:
+            log.warning("topics could not be made for clients that asked for them: %s", error)
+            return
+        for result in outcome.results:
+            if not result.ok and result.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                log.warning("topic %s could not be made: %s", result.name, result.error_message)
+
+    services.metadata.change(command, done)

@@ -1,0 +1,86 @@
+"""`ottla cluster`: the brokers of a cluster, its controller, and how much it holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from ottla.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    JsonOption,
+    Kafka,
+    SettingsOption,
+    TimeoutOption,
+    columns,
+    connect,
+)
+from ottla.cli.json_text import to_json
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command()
+def cluster(
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Brokers, controller and cluster id, and the number of topics and partitions.
+
+    \b
+    Examples:
+      ottla cluster
+      ottla cluster --json -b broker.example:9092 | jq .cluster_id
+    """
+    with connect(bootstrap, settings, timeout) as kafka:
+        fields = _fields(kafka)
+    print(to_json(fields)) if json else _print(fields)
+
+
+def _fields(kafka: Kafka) -> dict[str, Any]:
+    about = kafka.cluster
+    topics = kafka.admin.list_topics(timeout=kafka.timeout_s).topics
+    partitions = [partition for topic in topics.values() for partition in topic.partitions.values()]
+    led = [partition.leader for partition in partitions]
+    return {
+        "cluster_id": about.cluster_id,
+        "controller": None if about.controller is None else about.controller.id,
+        "brokers": [
+            {
+                "id": node.id,
+                "host": node.host,
+                "port": node.port,
+                "rack": node.rack,
+                "leads": led.count(node.id),
+            }
+            for node in sorted(about.nodes, key=lambda node: node.id)
+        ],
+        "topics": len(topics),
+        "partitions": len(partitions),
+        "under_replicated": sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
+        "without_leader": sum(leader < 0 for leader in led),
+    }
+
+
+def _print(fields: dict[str, Any]) -> None:
+    print(f"cluster {fields['cluster_id']}")
+    counts = f"{fields['topics']} topics, {fields['partitions']} partitions"
+    print(
+        f"{counts}, {fields['under_replicated']} under-replicated, {fields['without_leader']} without a leader"
+    )
+    rows: list[Sequence[object]] = [("broker", "address", "rack", "leads", "")]
+    for broker in fields["brokers"]:
+        role = "controller" if broker["id"] == fields["controller"] else ""
+        address = f"{broker['host']}:{broker['port']}"
+        rows.append((broker["id"], address, broker["rack"] or "-", broker["leads"], role))
+    sys.stdout.write(columns(rows, right=(0, 3)))

@@ -1,0 +1,112 @@
+"""`ottla configs`: show and change the settings of topics and brokers of any Kafka cluster."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ottla.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    JsonOption,
+    SettingsOption,
+    TimeoutOption,
+    ValidateOption,
+    connect,
+    parse_pair,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Show and change the settings of topics and brokers. A change takes effect without a restart.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Of(StrEnum):
+    """Whose settings."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+
+
+OfArgument = Annotated[Of, typer.Argument(metavar="topic|broker", help="Whose settings.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The topic's name or the broker's id.")]
+
+
+@app.command()
+def show(
+    of: OfArgument,
+    name: NameArgument,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", "-a", help="Also defaults, with where each value comes from and its meaning."),
+    ] = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """What was set for a topic, or for a broker, as key=value.
+
+    \b
+    Examples:
+      ottla configs show topic orders
+      ottla configs show topic orders --all
+      ottla configs show broker 1 --json
+    """
+    from ottla.cli import configs_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.show(kafka, of.value, name, everything=all_, as_json=json)
+
+
+@app.command("set")
+def set_(
+    of: OfArgument,
+    name: NameArgument,
+    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="One setting or more.")],
+    validate_only: ValidateOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Set some settings; the others stay as they are.
+
+    \b
+    Examples:
+      ottla configs set topic orders retention.ms=86400000 max.message.bytes=5000000
+      ottla configs set broker 1 log.cleaner.threads=2
+    """
+    from ottla.cli import configs_work as work
+
+    changes: dict[str, str | None] = dict(parse_pair(pair, "KEY=VALUE") for pair in pairs)
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.alter(kafka, of.value, name, changes, validate_only=validate_only)
+
+
+@app.command()
+def unset(
+    of: OfArgument,
+    name: NameArgument,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="One setting or more.")],
+    validate_only: ValidateOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Take settings back, so that defaults hold again.
+
+    \b
+    Example:
+      ottla configs unset topic orders retention.ms
+    """
+    from ottla.cli import configs_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.alter(kafka, of.value, name, dict.fromkeys(keys), validate_only=validate_only)

@@ -1,0 +1,136 @@
+"""`ottla consume`: print the records of a topic of any Kafka cluster."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ottla.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    SettingsOption,
+    TimeoutOption,
+    connect,
+    misuse,
+)
+from ottla.cli.client_bytes import to_bytes, unescape
+from ottla.cli.client_offsets import Kind, Place, parse_place
+from ottla.cli.log_options import MAX_OFFSET, parse_offsets
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Isolation(StrEnum):
+    COMMITTED = "read_committed"
+    UNCOMMITTED = "read_uncommitted"
+
+
+@app.command()
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    partitions: Annotated[
+        list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without one, all of them.")
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="PLACE", help="Where to begin. Without it, at the earliest."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="PLACE", help="Where to stop, itself left out.")
+    ] = None,
+    offset: Annotated[
+        str | None, typer.Option(metavar="A[:B]", help="From offset A on, up to but without B.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with records to come.")] = False,
+    max_: Annotated[
+        int | None, typer.Option("--max", "-n", metavar="N", min=1, help="Stop after N records.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help='JSON lines; what is not UTF-8 appears as {"base64": ...}.')
+    ] = False,
+    format_: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="How to print a record; see above.")
+    ] = None,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="Values with their lengths before them, for `produce --binary`.")
+    ] = False,
+    key: Annotated[bool, typer.Option("--key", help="The key and a tab before the value.")] = False,
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-K", help="The key and this before the value.")
+    ] = None,
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Headers before the rest: a:1,b:2, then a tab.")
+    ] = False,
+    delimiter: Annotated[
+        str, typer.Option("--delimiter", "-D", help=r"What ends a record, with \n \t \0 \xFF.")
+    ] = r"\n",
+    null: Annotated[
+        str | None,
+        typer.Option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
+    ] = None,
+    null_word: Annotated[bool, typer.Option("-Z", help="Print NULL for a null.")] = False,
+    isolation: Annotated[
+        Isolation, typer.Option(help="Whether to leave out what is not committed.")
+    ] = Isolation.COMMITTED,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    r"""Print the records that are in a topic now, a line each, without joining a group.
+
+    A PLACE is earliest, latest (or end), an offset, -N (N records before the end of each partition), a time, or
+    @ and epoch milliseconds. A time is ISO 8601 (UTC unless it names a zone) or a time ago such as -15m, -2h or
+    -1d; it stands for the first record of that time or later.
+
+    A FORMAT has %t topic, %p partition, %o offset, %T timestamp in milliseconds, %k key, %s value, %h headers,
+    %K and %S their lengths (-1 for null), %R the value's length in 4 bytes, %% and \n \r \t \0 \xFF.
+
+    Records of one partition come in order; those of several are mixed.
+
+    \b
+    Examples:
+      ottla consume orders --from -10
+      ottla consume orders 0 1 --follow --json | jq .value
+      ottla consume orders --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z
+      ottla consume orders --format '%p:%o %k=%s\n' --max 5
+    """
+    from ottla.cli import consume_work as work
+    from ottla.cli.consume_output import Line, as_json, as_text, compile_format
+
+    if offset is not None and (from_ is not None or to is not None):
+        misuse("--offset says where to begin and to stop; leave out --from and --to")
+    if follow and (to is not None or (offset or "").partition(":")[2]):
+        misuse("--follow has no end; leave out --to (--max can stop it)")
+    if sum((json, binary, format_ is not None, key or key_separator is not None or headers)) > 1:
+        misuse("only one of --json, --binary, --format and --key, -K or --headers at a time")
+    begin, end = parse_place(from_ or "earliest"), parse_place(to or "end")
+    if offset is not None:
+        first, last = parse_offsets(offset)
+        begin, end = (
+            Place(Kind.OFFSET, first),
+            Place(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
+        )
+    shown_null = to_bytes(null) if null is not None else b"NULL" if null_word else b""
+    line: Line
+    if json:
+        line = as_json
+    elif binary:
+        line = compile_format("%R%s", b"")
+    elif format_ is not None:
+        line = compile_format(format_, shown_null)
+    else:
+        before_value = unescape(key_separator) if key_separator is not None else b"\t" if key else None
+        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers)
+    query = work.Query(
+        topic, partitions, begin, end, follow=follow, limit=max_, committed=isolation is Isolation.COMMITTED
+    )
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.run(kafka, query, line, quiet=quiet)

@@ -1,0 +1,114 @@
+"""`ottla records`: delete the beginning of partitions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    JsonOption,
+    Kafka,
+    SettingsOption,
+    TimeoutOption,
+    YesOption,
+    complain,
+    confirm,
+    connect,
+    explain,
+    fail,
+    is_error,
+    next_step,
+)
+from ottla.cli.client_offsets import Place, bounds_of, parse_place, resolve
+from ottla.cli.json_text import to_json
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Delete records from the beginning of partitions.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _group() -> None:
+    """Only there to make `delete` a command of a group."""
+
+
+@app.command()
+def delete(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    before: Annotated[
+        str,
+        typer.Option(
+            metavar="PLACE", help="Delete what lies before: an offset, -N (keep the last N), a time, end."
+        ),
+    ] = "end",
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only these. May be repeated.")
+    ] = None,
+    yes: YesOption = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Delete the records of a topic up to a place, all of them without --before. Offsets are not used again.
+
+    A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m, or @ and epoch milliseconds; it
+    stands for the first record of that time or later, which stays.
+
+    \b
+    Examples:
+      ottla records delete orders --before 1000 --partition 0
+      ottla records delete orders --before -7d --yes
+    """
+    place = parse_place(before)
+    with connect(bootstrap, settings, timeout) as kafka:
+        targets = _targets(kafka, topic, kafka.partitions(topic, partition), place)
+        if not targets:
+            complain("there is nothing to delete")
+            return
+        confirm(f"Delete these records of {topic} on {bootstrap}?", yes=yes)
+        if not _delete(kafka, topic, targets, as_json=json):
+            raise typer.Exit(1)
+
+
+def _targets(kafka: Kafka, topic: str, partitions: list[int], place: Place) -> dict[int, int]:
+    """Where each partition shall begin, if that is not where it begins now. Says what goes."""
+    bounds = bounds_of(kafka, [(topic, partition) for partition in partitions])
+    targets = {}
+    for (_, partition), offset in resolve(kafka, place, bounds).items():
+        earliest, latest = bounds[topic, partition]
+        if offset > latest:
+            fail(
+                f"{topic}-{partition} ends at offset {latest}; nothing was deleted",
+                "name a lower offset, or choose partitions with -p",
+            )
+        if offset > earliest:
+            targets[partition] = offset
+            complain(f"{topic}-{partition}: offsets {earliest} to {offset - 1} of {earliest} to {latest - 1}")
+    return targets
+
+
+def _delete(kafka: Kafka, topic: str, targets: dict[int, int], *, as_json: bool) -> bool:
+    from confluent_kafka import TopicPartition
+
+    answers = kafka.admin.delete_records(
+        [TopicPartition(topic, partition, offset) for partition, offset in targets.items()],
+        request_timeout=kafka.timeout_s,
+    )
+    results = {at.partition: result for at, result in kafka.settle(answers).items()}
+    for partition, result in sorted(results.items()):
+        if is_error(result):
+            complain(f"{topic}-{partition}: {explain(result)}", next_step(result))
+        elif as_json:
+            print(to_json({"topic": topic, "partition": partition, "earliest": result.low_watermark}))
+        else:
+            print(f"{topic}-{partition}: begins at offset {result.low_watermark}")
+    return not any(map(is_error, results.values()))

@@ -1,0 +1,209 @@
+"""`ottla topics`: list, describe, create, delete and widen the topics of any Kafka cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.client import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    JsonOption,
+    SettingsOption,
+    TimeoutOption,
+    ValidateOption,
+    YesOption,
+    confirm,
+    connect,
+    misuse,
+    parse_pair,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="List, describe, create, delete and widen topics, and ask for their offsets.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+NamesArgument = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One topic or more.")]
+MaybeNamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="TOPIC", help="Without a name, all but internal topics.")
+]
+
+
+@app.command("list")
+def list_(
+    long: Annotated[bool, typer.Option("--long", "-l", help="With partitions and replicas.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Also Kafka's own topics.")] = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """The names of all topics, one a line.
+
+    \b
+    Examples:
+      ottla topics list
+      ottla topics list --long --internal -b broker.example:9092
+    """
+    from ottla.cli import topics_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.list_topics(kafka, long=long, internal=internal, as_json=json)
+
+
+@app.command()
+def describe(
+    names: MaybeNamesArgument = None,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Partitions with leaders, replicas and offsets, and what is configured.
+
+    \b
+    Examples:
+      ottla topics describe orders
+      ottla topics describe --json | jq .topic
+    """
+    from ottla.cli import topics_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        if not work.describe(kafka, names or work.user_topics(kafka), as_json=json):
+            raise typer.Exit(1)
+
+
+@app.command()
+def create(
+    names: NamesArgument,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="Without it, the broker's num.partitions."),
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, help="Without it, the broker's default."),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting. May be repeated."),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that is there already is fine.")
+    ] = False,
+    validate_only: ValidateOption = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Create topics, and return when the broker knows them.
+
+    \b
+    Examples:
+      ottla topics create orders --partitions 6 --config retention.ms=86400000
+      ottla topics create orders payments --if-not-exists
+    """
+    from ottla.cli import topics_work as work
+
+    wanted = work.Wanted(
+        partitions, replication_factor, dict(parse_pair(c, "--config") for c in config or ())
+    )
+    with connect(bootstrap, settings, timeout) as kafka:
+        told = work.Teller(as_json=json, validate_only=validate_only)
+        if not work.create(kafka, names, wanted, told, if_not_exists=if_not_exists):
+            raise typer.Exit(1)
+
+
+@app.command()
+def delete(
+    names: NamesArgument,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="A topic that is not there is fine.")
+    ] = False,
+    yes: YesOption = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Delete topics with all their records.
+
+    \b
+    Examples:
+      ottla topics delete orders
+      ottla topics delete orders payments --if-exists --yes
+    """
+    from ottla.cli import topics_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        confirm(f"Delete {', '.join(names)} with all records on {bootstrap}?", yes=yes)
+        if not work.delete(kafka, names, work.Teller(as_json=json), if_exists=if_exists):
+            raise typer.Exit(1)
+
+
+@app.command("add-partitions")
+def add_partitions(
+    name: Annotated[str, typer.Argument(metavar="TOPIC")],
+    total: Annotated[int, typer.Option(min=1, help="How many partitions the topic shall have.")],
+    validate_only: ValidateOption = False,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Give a topic more partitions. Records that are there stay where they are; keys may move for new ones.
+
+    \b
+    Example:
+      ottla topics add-partitions orders --total 12
+    """
+    from ottla.cli import topics_work as work
+
+    with connect(bootstrap, settings, timeout) as kafka:
+        if not work.add_partitions(
+            kafka, name, total, work.Teller(as_json=json, validate_only=validate_only)
+        ):
+            raise typer.Exit(1)
+
+
+@app.command()
+def offsets(
+    names: MaybeNamesArgument = None,
+    at: Annotated[
+        str,
+        typer.Option(metavar="PLACE", help="earliest, latest, max-timestamp, a time, or @MS."),
+    ] = "latest",
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only these. May be repeated.")
+    ] = None,
+    json: JsonOption = False,
+    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Offsets as topic:partition:offset; the latest one is that of the next record.
+
+    A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m, or @ and epoch milliseconds; it
+    stands for the first record of that time or later. Nothing stands after the last colon where there is none.
+
+    \b
+    Examples:
+      ottla topics offsets orders
+      ottla topics offsets orders --at 2026-01-31T12:00:00Z
+      ottla topics offsets --at earliest --json
+    """
+    from ottla.cli import topics_work as work
+    from ottla.cli.client_offsets import Kind, parse_place
+
+    place = parse_place(at)
+    if place.kind in (Kind.OFFSET, Kind.LAST):
+        misuse(f"--at {at}: write earliest, latest, max-timestamp, a time, or @MS (epoch milliseconds)")
+    with connect(bootstrap, settings, timeout) as kafka:
+        work.offsets(kafka, names or work.user_topics(kafka), place, partition, as_json=json)

@@ -1,0 +1,54 @@
+"""The client commands against Apache Kafka: the suite that also runs against ottla's own broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import client_behaviours
+from tests.interop.kafka import NEWEST, KafkaBroker
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with KafkaBroker(NEWEST, tmp_path_factory.mktemp("clients")) as broker:
+        yield broker.servers
+
+
+class TestTopics(client_behaviours.Topics):
+    def test_internal_topics_are_shown_only_when_asked_for(
+        self, ottla: client_behaviours.Ottla, topic: str
+    ) -> None:
+        # The client library asks for a group's coordinator, and Kafka then makes its topic of offsets.
+        with ottla.start("consume", topic, "--follow", "--quiet") as process:
+            while "__consumer_offsets" not in ottla.ok("topics", "list", "--internal").split():
+                assert process.poll() is None
+            process.kill()
+        assert "__consumer_offsets" not in ottla.ok("topics", "list").split()
+        (described,) = ottla.lines("topics", "describe", "__consumer_offsets", "--json")
+        assert described["internal"]
+
+
+class TestConfigs(client_behaviours.Configs):
+    pass
+
+
+class TestCluster(client_behaviours.Cluster):
+    pass
+
+
+class TestRecords(client_behaviours.Records):
+    pass
+
+
+class TestProduceAndConsume(client_behaviours.ProduceAndConsume):
+    pass
+
+
+class TestReading(client_behaviours.Reading):
+    pass
+
+
+class TestPipes(client_behaviours.Pipes):
+    pass
