@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
 from ottla.cluster import controller
+from ottla.cluster.adopt import check_adopted
 from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
@@ -110,6 +111,7 @@ class Broker:
 
     async def _open_logs(self, on_progress: Progress | None) -> None:
         config, metadata = self.settings.config, self.metadata
+        check_adopted(self.settings.fs, config.log_dirs, metadata.image)
         self.logs = LogManager(
             self.settings.fs,
             self.runtime,

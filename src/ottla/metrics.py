@@ -37,13 +37,12 @@ class RequestMetrics:
     """Of one API: how many, how large, and where their time went (sums in nanoseconds)."""
 
     __slots__ = (
-        "buckets", "count", "errors", "local_ns", "queue_ns", "remote_ns", "request_bytes", "response_bytes",
+        "buckets", "count", "local_ns", "queue_ns", "remote_ns", "request_bytes", "response_bytes",
         "total_ns",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
-        self.errors: dict[int, int] = {}
         self.request_bytes = 0
         self.response_bytes = 0
         self.queue_ns = 0  # read completely, waiting for its turn

@@ -31,6 +31,7 @@ class Wire:
         self.socket.settimeout(TIMEOUT_S)
         self.socket.connect(("127.0.0.1", broker.port))
         self._next_id = 1
+        self.sent = 0  # of something that a test sends in parts
 
     @property
     def name(self) -> str:

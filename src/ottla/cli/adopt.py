@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import sys
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cluster.adopt import Adopted, adopt
+from ottla.cluster.survey import FoundTopic
 from ottla.storage.fs import RealFileSystem
 
 app = typer.Typer()
@@ -30,9 +32,7 @@ Examples:
 
 @app.command("adopt", help=_HELP)
 def command(
-    directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="The broker's log directories.")
-    ],
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     taken = adopt(RealFileSystem(), [str(path) for path in directories], random.SystemRandom().randrange)
@@ -52,7 +52,7 @@ def _fields(taken: Adopted) -> dict[str, Any]:
         "topics": [
             {
                 "name": topic.name,
-                "topic_id": str(topic.topic_id),
+                "topic_id": _id_text(topic),
                 "partitions": sorted(topic.partitions),
                 "missing_partitions": topic.holes,
                 "config": topic.config,
@@ -64,6 +64,12 @@ def _fields(taken: Adopted) -> dict[str, Any]:
         "left_alone": found.left_alone,
         "notes": found.notes,
     }
+
+
+def _id_text(topic: FoundTopic) -> str:
+    """As Kafka's tools write it."""
+    assert topic.topic_id is not None
+    return base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("=")
 
 
 def _print(taken: Adopted) -> None:
@@ -79,7 +85,7 @@ def _print(taken: Adopted) -> None:
     for topic in found.topics.values():
         settings = " ".join(f"{key}={value}" for key, value in topic.config.items())
         state = "new" if topic.name in taken.new_topics else "known"
-        table.add_row(topic.name, str(len(topic.partitions)), str(topic.topic_id), settings, state)
+        table.add_row(topic.name, str(len(topic.partitions)), _id_text(topic), settings, state)
     nodes = ", ".join(map(str, found.node_ids))
     console.print(f"cluster {found.cluster_id}, node {nodes}: {len(found.topics)} topics", soft_wrap=True)
     console.print(table)

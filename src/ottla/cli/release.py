@@ -30,9 +30,7 @@ Examples:
 
 @app.command("release", help=_HELP)
 def command(
-    directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="The broker's log directories.")
-    ],
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     released = release(RealFileSystem(), [str(path) for path in directories])

@@ -41,7 +41,7 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
     with _locked(fs, log_dirs):
         found = survey(fs, log_dirs)
         _give_ids(fs, found, randrange)
-        store = SqliteStore(store_path, found.cluster_id)
+        store = SqliteStore(store_path, found.cluster_id, _first_producer_id(randrange))
         store.open()
         try:
             before = store.load()
@@ -50,6 +50,11 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
             store.close()
     changed = [name for name in found.topics if after.topics[name] is not before.topics.get(name)]
     return Adopted(found, store_path, changed)
+
+
+def _first_producer_id(randrange: Callable[[int], int]) -> int:
+    """Far from the ids that Kafka has given out and will give out: logs remember whose sequence numbers they saw."""
+    return (1 << 48) + randrange(1 << 48)
 
 
 @contextmanager
@@ -133,6 +138,16 @@ def unknown_partitions(fs: FileSystem, log_dirs: Sequence[str], image: ClusterIm
             if layout.parse_marked_dir(name) is None and image.partition(*partition) is None:
                 unknown.append(f"{path}/{name}")
     return unknown
+
+
+def check_adopted(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) -> None:
+    """Raise before a new ottla.db makes strays of all that a Kafka has left there."""
+    unknown = unknown_partitions(fs, log_dirs, image) if image.revision == 0 else []
+    if unknown:
+        raise StorageError(
+            f"{len(unknown)} partitions lie in {', '.join(log_dirs)} that ottla does not know; "
+            f"run `ottla adopt {' '.join(log_dirs)}` to take them over"
+        )
 
 
 # -- giving back

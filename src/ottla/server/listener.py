@@ -24,6 +24,7 @@ class Listener:
         self._dispatcher = dispatcher
         self._config = config
         self._buffers = buffers
+        self.budget = buffers.budget
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
