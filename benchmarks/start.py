@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable
-from concurrent.futures import wait
-from functools import partial
-from pathlib import Path
 
 from tests.interop.kafka import free_port
 
-from benchmarks import brokers, load
-from benchmarks.brokers import Server
-from benchmarks.contest import contest
-from benchmarks.data import LARGE
-from benchmarks.load import Shape
+from benchmarks import brokers
 from benchmarks.measure import Bench, Figure
-from benchmarks.produce import HUGE, ONE_RECORD
 from ottla.testing.embedded import EmbeddedBroker
 
 _START_S = 0.4
