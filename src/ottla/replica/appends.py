@@ -205,9 +205,9 @@ class _LaneAppends:
     def _submit(self, place: int, partition: Partition, records: bytearray) -> None:
         self._lanes.on(
             partition,
-            lambda: partition.append(records, self._acks, self._origin),
+            lambda _: partition.append(records, self._acks, self._origin),
             lambda appended, error: self._appended(place, partition, records, appended, error),
-            to_flush=partition.log if partition.is_durable else None,
+            must_flush=partition.is_durable,
         )
 
     def _appended(

@@ -16,6 +16,7 @@ from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.waits import Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage import layout
 from ottla.storage.layout import TopicPartition
@@ -36,6 +37,7 @@ class Assignments:
         hosted: Hosted,
         purgatories: Purgatories,
         lanes: Lanes,
+        watermarks: Watermarks,
         node_id: int,
         metrics: Metrics,
         config_of: Callable[[str], LogConfig],
@@ -45,6 +47,7 @@ class Assignments:
         self._hosted = hosted
         self._purgatories = purgatories
         self._lanes = lanes
+        self._watermarks = watermarks
         self._node_id = node_id
         self._metrics = metrics
         self._config_of = config_of
@@ -96,6 +99,7 @@ class Assignments:
                     partition.take_role(info)
                     if partition.log is not None:
                         partition.set_durable(config.flush_messages == 1)
+                    self._watermarks.update(partition)
                     self._purgatories.role_changed(partition)
             elif key in self._hosted.partitions:
                 gone += self._drop_partition(key)
@@ -147,8 +151,7 @@ class Assignments:
 
     def _attach(self, partition: Partition, log: Log) -> None:
         partition.attach(log, self._logs.handles, self._lanes.of(log.dir).handles)
-        if partition.is_leader and not log.dir.offline:
-            partition.raise_high_watermark(log)
+        self._watermarks.update(partition)
         partition.set_durable(log.config.flush_messages == 1)
         self._purgatories.role_changed(partition)
 

@@ -15,6 +15,7 @@ from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import CONSUMER, NO_EPOCH, EpochEnd, FetchEntry, FetchParams, FetchResult
 from ottla.replica.waits import DelayedFetch, Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
@@ -34,19 +35,27 @@ Fetched = Callable[[list[FetchResult]], None]
 class Fetches:
     """The way of records out of the logs of this broker."""
 
-    def __init__(self, runtime: LoopRuntime, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        hosted: Hosted,
+        purgatories: Purgatories,
+        lanes: Lanes,
+        watermarks: Watermarks,
+    ) -> None:
         self.runtime = runtime
         self.hosted = hosted
         self.purgatories = purgatories
         self.lanes = lanes
         self.windows = WindowCache()
+        self._watermarks = watermarks
 
     def fetch(self, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched) -> Fetch | None:
         """Read, and call `done` with a result for each entry: at once, unless something must be waited for.
 
         What waits is returned, so that it can be cancelled when its client goes.
         """
-        if params.replica_id != CONSUMER:
+        if params.replica_id >= 0:
             self._note_follower(params.replica_id, entries)
         fetch = Fetch(self, params, entries, done)
         fetch.start()
@@ -56,27 +65,18 @@ class Fetches:
         """What a follower asks for, it has all below of."""
         for entry in entries:
             partition = self.hosted.partitions.get(entry.partition)
-            if partition is not None and partition.is_leader and partition.log is not None:
-                partition.follower_reached(replica_id, entry.fetch_offset)
-                self._raise_high_watermark(partition, partition.log)
-
-    def _raise_high_watermark(self, partition: Partition, log: Log) -> None:
-        if partition.is_lent:
-            self.lanes.on(
-                partition,
-                lambda: partition.raise_high_watermark(log),
-                lambda moved, _: self.purgatories.high_watermark_moved(partition) if moved else None,
-            )
-        elif partition.raise_high_watermark(log):
-            self.purgatories.high_watermark_moved(partition)
+            if partition is not None and partition.is_leader:
+                partition.follower_reached(replica_id, entry.fetch_offset, entry.log_start_offset)
+                self._watermarks.update(partition)
+                self.purgatories.delete_records.check(partition)
 
 
 class Fetch:
     """One fetch under way: read everything, and if that was too little, wait and read everything again."""
 
     __slots__ = (
-        "_done", "_entries", "_fetches", "_left", "_one_batch", "_params", "_results", "_then", "_wait", "_warmings",
-        "is_done",
+        "_done", "_entries", "_fetches", "_has_waited", "_left", "_one_batch", "_params", "_results", "_wait",
+        "_warmings", "is_done",
     )  # fmt: skip
 
     def __init__(
@@ -86,18 +86,21 @@ class Fetch:
         self._params = params
         self._entries = entries
         self._done = done
+        self._results: list[FetchResult] = []
         self._wait: DelayedFetch | None = None
+        self._has_waited = False
         self._warmings = 0
         self.is_done = False
 
     def start(self) -> None:
-        self._read_all(self._answer_or_wait)
+        self._read_all()
 
     def cancel(self) -> None:
         """Nobody wants the answer any more."""
         self.is_done = True
         if self._wait is not None:
             self._fetches.purgatories.fetch.cancel(self._wait)
+            self._wait = None
 
     def _answer_or_wait(self) -> None:
         params, results = self._params, self._results
@@ -111,7 +114,8 @@ class Fetch:
             return
         partitions = self._fetches.hosted.partitions
         watched = [(partitions[entry.partition], entry) for entry in self._entries]
-        self._wait = DelayedFetch(params, watched, lambda: self._read_all(self._answer))
+        self._has_waited = True
+        self._wait = DelayedFetch(params, watched, self._read_all)
         keys = [partition for partition, _ in watched]
         self._fetches.purgatories.fetch.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
 
@@ -119,21 +123,22 @@ class Fetch:
         if self.is_done:  # cancelled
             return
         self.is_done = True
+        # Nothing that is done holds views: a map goes when they are sent, not when garbage is next collected.
+        results, self._results, self._wait = self._results, [], None
         if self._params.replica_id == CONSUMER:
             partitions = self._fetches.hosted.partitions
-            for result in self._results:
+            for result in results:
                 if result.size_bytes and (partition := partitions.get(result.partition)) is not None:
                     partition.metrics.bytes_out += result.size_bytes
-        self._done(self._results)
+        self._done(results)
 
     # -- one pass over all entries
 
-    def _read_all(self, then: Callable[[], None]) -> None:
+    def _read_all(self) -> None:
         """The first partition that has something gives at least one batch; the rest must fit into what is left."""
-        self._results: list[FetchResult] = []
+        self._results = []
         self._left = self._params.max_bytes
         self._one_batch = not self._params.hard_max_bytes
-        self._then = then
         self._go_on()
 
     def _go_on(self) -> None:
@@ -143,7 +148,10 @@ class Fetch:
             if result is None:
                 return  # it comes later, and then it goes on
             self._add(result)
-        self._then()
+        if self._has_waited:
+            self._answer()
+        else:
+            self._answer_or_wait()
 
     def _add(self, result: FetchResult) -> None:
         self._results.append(result)
@@ -195,7 +203,7 @@ class Fetch:
             self._add_and_go_on(result or _failure(entry, partition, error))
 
         self._fetches.lanes.on(
-            partition, lambda: self._read_log(partition, log, entry, None, cached_only=False), done
+            partition, lambda log: self._read_log(partition, log, entry, None, cached_only=False), done
         )
         return None
 

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ottla.errors import NotLeaderOrFollowerError
 from ottla.replica.partition import Partition
 from ottla.runtime import Done, Lane, LoopRuntime
 from ottla.storage.handles import HandlePool
@@ -30,15 +31,15 @@ _LANE_HANDLES = 256
 class _Job:
     """One piece of work on a lane."""
 
-    __slots__ = ("done", "error", "log", "partition", "result", "work")
+    __slots__ = ("done", "error", "must_flush", "partition", "result", "work")
 
     def __init__(
-        self, partition: Partition | None, log: Log | None, work: Callable[[], Any], done: Done[Any]
+        self, partition: Partition | None, work: Callable[[], Any], done: Done[Any], must_flush: bool
     ) -> None:
         self.partition = partition
-        self.log = log  # to be on disk before `done`
         self.work = work
         self.done = done
+        self.must_flush = must_flush  # the partition's log is on disk before `done`
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -58,16 +59,9 @@ class DirLane:
 
     def run(self, work: Callable[[], T], done: Done[T]) -> None:
         """Do something that touches the directory, but no log that somebody may use."""
-        self._add(_Job(None, None, work, done))
+        self.add(_Job(None, work, done, must_flush=False))
 
-    def run_on(
-        self, partition: Partition, work: Callable[[], T], done: Done[T], *, to_flush: Log | None = None
-    ) -> None:
-        """Do something to a partition's log; with `to_flush`, `done` waits until it is on disk."""
-        partition.lend()
-        self._add(_Job(partition, to_flush, work, done))
-
-    def _add(self, job: _Job) -> None:
+    def add(self, job: _Job) -> None:
         self._queue.append(job)
         if not self._busy:
             self._start()
@@ -93,21 +87,18 @@ class DirLane:
 
 def _do(jobs: list[_Job]) -> None:
     """On the lane's thread: all the work first, then one sync for each log that needs it."""
-    to_flush: dict[Log, list[_Job]] = {}
+    to_flush: dict[Partition, list[_Job]] = {}
     for job in jobs:
         try:
             job.result = job.work()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
             job.error = error
         else:
-            if job.log is not None:
-                to_flush.setdefault(job.log, []).append(job)
-    for log, waiting in to_flush.items():
-        partition = waiting[0].partition
-        assert partition is not None
+            if job.must_flush and job.partition is not None:
+                to_flush.setdefault(job.partition, []).append(job)
+    for partition, waiting in to_flush.items():
         try:
-            log.flush()
-            partition.flushed(log)
+            partition.flush()
         except Exception as error:  # noqa: BLE001 - as above
             for job in waiting:
                 job.error = error
@@ -119,6 +110,7 @@ class Lanes:
     def __init__(self, runtime: LoopRuntime) -> None:
         self._runtime = runtime
         self._lanes: dict[LogDir, DirLane] = {}
+        self._paused: dict[Partition, list[_Job]] = {}
 
     def of(self, log_dir: LogDir) -> DirLane:
         lane = self._lanes.get(log_dir)
@@ -128,11 +120,40 @@ class Lanes:
         return lane
 
     def on(
-        self, partition: Partition, work: Callable[[], T], done: Done[T], *, to_flush: Log | None = None
+        self,
+        partition: Partition,
+        work: Callable[[Log], T],
+        done: Done[T],
+        *,
+        must_flush: bool = False,
     ) -> None:
-        """Do something that may block to a partition's log, on its directory's thread."""
-        assert partition.log is not None
-        self.of(partition.log.dir).run_on(partition, work, done, to_flush=to_flush)
+        """Do something that may block to a partition's log, on its directory's thread.
+
+        With `must_flush`, all that was appended is on disk before `done`.
+        """
+        partition.lend()
+        job = _Job(partition, lambda: work(partition.lent_log), done, must_flush)
+        if partition in self._paused:
+            self._paused[partition].append(job)
+        else:
+            self.of(partition.lent_log.dir).add(job)
+
+    def pause(self, partition: Partition) -> None:
+        """What comes from now on waits for `resume`, because the log is about to be another one."""
+        partition.lend()
+        self._paused[partition] = []
+
+    def resume(self, partition: Partition) -> None:
+        for job in self._paused.pop(partition):
+            if partition.log is not None:
+                self.of(partition.log.dir).add(job)
+            else:
+                self._refuse(partition, job)
+        partition.give_back()
+
+    def _refuse(self, partition: Partition, job: _Job) -> None:
+        partition.give_back()
+        job.done(None, NotLeaderOrFollowerError(f"{partition.key} was deleted meanwhile"))
 
     @property
     def are_idle(self) -> bool:

@@ -14,8 +14,10 @@ from ottla.replica.assignments import Assignments
 from ottla.replica.fetches import Fetch, Fetches
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
+from ottla.replica.offsets import Offsets
 from ottla.replica.partition import Partition
 from ottla.replica.waits import DelayedProduce, Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
@@ -37,12 +39,25 @@ class ReplicaManager:
         self._hosted = Hosted()
         self.purgatories = Purgatories(runtime, config)
         self._lanes = Lanes(runtime)
+        watermarks = Watermarks(self._lanes, self.purgatories)
         self._assignments = Assignments(
-            runtime, log_manager, self._hosted, self.purgatories, self._lanes, node_id, metrics, config_of
+            runtime,
+            log_manager,
+            self._hosted,
+            self.purgatories,
+            self._lanes,
+            watermarks,
+            node_id,
+            metrics,
+            config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
         self.append = Appends(self._hosted, self.purgatories, self._lanes).append
-        self.fetch = Fetches(runtime, self._hosted, self.purgatories, self._lanes).fetch
+        self.fetch = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks).fetch
+        offsets = Offsets(self._hosted, self.purgatories, self._lanes)
+        self.list_offset = offsets.list_offset
+        self.end_offset_for_epoch = offsets.end_offset_for_epoch
+        self.delete_records = offsets.delete_records
         self.apply_image = self._assignments.apply
         self.when_ready = self._assignments.when_ready
 

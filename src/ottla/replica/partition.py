@@ -35,9 +35,9 @@ class Partition:
     """Made when the image gives this broker a replica; `log` is None until its files are there."""
 
     __slots__ = (
-        "_follower_ends", "_handles", "_isr", "_lane_handles", "_loans", "_node_id", "_replica_count",
-        "_stable_offset", "goes_by_lane", "is_durable", "is_leader", "is_lent", "is_offline", "key", "leader_epoch",
-        "log", "metrics", "topic_id",
+        "_follower_ends", "_follower_starts", "_handles", "_isr", "_lane_handles", "_lent_log", "_loans",
+        "_node_id", "_replica_count", "_replicas", "_stable_offset", "goes_by_lane", "is_durable",
+        "is_leader", "is_lent", "is_offline", "key", "leader_epoch", "log", "metrics", "topic_id",
     )  # fmt: skip
 
     def __init__(self, key: TopicPartition, topic_id: uuid.UUID, node_id: int, metrics: TopicMetrics) -> None:
@@ -51,11 +51,14 @@ class Partition:
         self._node_id = node_id
         self._replica_count = 1
         self._isr: tuple[int, ...] = ()
+        self._replicas: tuple[int, ...] = ()
         self._follower_ends: dict[int, int] = {}
+        self._follower_starts: dict[int, int] = {}
         self.is_lent = False  # to the thread of its log directory; then only that may touch the log
         self.goes_by_lane = False  # its appends do, that is
         self.is_durable = False
         self._loans = 0
+        self._lent_log: Log | None = None
         self._stable_offset = 0
 
     # -- the log, and whose it is
@@ -82,6 +85,7 @@ class Partition:
         self._loans += 1
         log = self.log
         if self._loans == 1 and log is not None:
+            self._lent_log = log
             self._stable_offset = log.last_stable_offset
             log.flusher.hold()
             log.use_handles(self._lane_handles)
@@ -92,6 +96,7 @@ class Partition:
         log = self.log
         if self._loans == 0:
             self.is_lent = False
+            self._lent_log = None
             if log is not None:
                 log.use_handles(self._handles)
                 log.flusher.let_go()
@@ -110,8 +115,16 @@ class Partition:
         self.is_leader = self.is_durable = False
         return log
 
-    def flushed(self, log: Log) -> None:
-        """All that was appended is on disk. Called on the lane's thread."""
+    @property
+    def lent_log(self) -> Log:
+        """The log, for whoever it is lent to: also of a partition that has been detached meanwhile."""
+        assert self._lent_log is not None
+        return self._lent_log
+
+    def flush(self) -> None:
+        """Bring all that was appended to disk, on the lane's thread."""
+        log = self.lent_log
+        log.flush()
         self.raise_high_watermark(log)
         self._stable_offset = log.last_stable_offset
 
@@ -126,9 +139,10 @@ class Partition:
     def take_role(self, info: PartitionInfo) -> None:
         """Lead or follow, as the image says. A new leader knows nothing yet of how far its followers are."""
         if info.leader_epoch != self.leader_epoch:
-            self._follower_ends = {}
+            self._follower_ends, self._follower_starts = {}, {}
         self.is_leader = info.leader == self._node_id
         self.leader_epoch = info.leader_epoch
+        self._replicas = info.replicas
         self._replica_count = len(info.replicas)
         self._isr = info.isr
         self._choose_way()
@@ -188,13 +202,21 @@ class Partition:
 
     def raise_high_watermark(self, log: Log) -> bool:
         """As far as every replica in sync has the log; True if it moved."""
-        if len(self._isr) == 1:
+        if self._replica_count == 1:
             return log.raise_high_watermark(log.end_offset)
         if self.is_under_minimum(log):
             return False
         offset = isr.high_watermark(self._node_id, log.end_offset, self._follower_ends, self._isr)
         return log.raise_high_watermark(offset)
 
-    def follower_reached(self, node_id: int, end_offset: int) -> None:
-        """A follower's fetch says how far it is."""
+    def follower_reached(self, node_id: int, end_offset: int, start_offset: int) -> None:
+        """A follower's fetch says how far it is, and where its log starts."""
         self._follower_ends[node_id] = end_offset
+        self._follower_starts[node_id] = start_offset
+
+    def low_watermark(self, log: Log) -> int:
+        """What is below is gone on every replica."""
+        if self._replica_count == 1:
+            return log.start_offset
+        starts = (self._follower_starts.get(node, -1) for node in self._replicas if node != self._node_id)
+        return min(log.start_offset, *starts)
