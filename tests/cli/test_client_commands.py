@@ -96,11 +96,11 @@ class TestTrouble(client_behaviours.Behaviours):
     def test_a_connection_that_breaks_loses_and_repeats_nothing(
         self, ottla: Ottla, topic: str, faults: Faults, tmp_path: Path
     ) -> None:
-        faults.drop("Produce", count=2, handled=True)
+        faults.drop("Produce", handled=True)
         file = tmp_path / "lines"
         file.write_text("".join(f"{n}\n" for n in range(5000)))
         ottla.ok("produce", topic, file, "-p", 0, "-X", "batch.num.messages=1000")
-        faults.drop("Fetch", count=2)
+        faults.drop("Fetch")
         assert ottla.ok("consume", topic) == file.read_text()
 
     def test_a_broker_that_says_nothing_is_given_up(
@@ -117,3 +117,36 @@ class TestTrouble(client_behaviours.Behaviours):
         done = ottla("topics", "create", new_topic)
         assert done.exit_code == 1
         assert done.stderr.startswith(f"ottla: {new_topic}: ")
+
+
+class TestOwnBroker(client_behaviours.Behaviours):
+    """With a broker for each test."""
+
+    def test_to_follow_goes_on_when_the_broker_comes_back(
+        self, ottla_broker: EmbeddedBroker, tmp_path: Path
+    ) -> None:
+        ottla = Ottla(ottla_broker.bootstrap)
+        ottla_broker.create_topic("t", partitions=1)
+        with ottla.start("consume", "t", "--follow") as reader:
+            assert reader.stdout is not None
+            assert reader.stderr is not None
+            for round_ in ("before", "after"):
+                file = tmp_path / "lines"
+                file.write_text(f"{round_}\n")
+                ottla.ok("produce", "t", file)
+                assert reader.stdout.readline().decode() == f"{round_}\n"
+                if round_ == "before":
+                    ottla_broker.stop()
+                    assert reader.stderr.readline().startswith(b"ottla: the broker is gone: ")
+                    ottla_broker.start()
+            reader.send_signal(signal.SIGINT)
+            assert reader.wait(client_behaviours.DEADLINE_S) == 130
+
+    def test_a_broker_that_makes_topics_by_itself_makes_this_one(
+        self, ottla_broker: EmbeddedBroker, new_topic: str, tmp_path: Path
+    ) -> None:
+        ottla = Ottla(ottla_broker.bootstrap)
+        file = tmp_path / "lines"
+        file.write_text("a\n")
+        ottla.ok("produce", new_topic, file)
+        assert ottla.ok("consume", new_topic) == "a\n"

@@ -51,7 +51,9 @@ def nobody() -> Iterator[str]:
 )
 def test_help_of_every_command_has_an_example_and_the_common_options(words: tuple[str, ...]) -> None:
     text = ottla(*words, "--help").stdout
-    assert f"  ottla {' '.join(words)}" in text.partition("Example")[2]
+    examples = [line.strip() for line in text.partition("Example")[2].partition("Options:")[0].splitlines()]
+    assert any(f"ottla {' '.join(words)}" in line for line in examples[1:])
+    assert "\\b" not in text
     for option in ("--bootstrap", "-X", "--timeout", "OTTLA_BOOTSTRAP"):
         assert option in text
 

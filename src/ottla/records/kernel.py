@@ -16,7 +16,6 @@ import warnings
 import zlib
 
 import cython
-from crc32c import crc32c
 
 from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
@@ -30,7 +29,9 @@ else:
     def has_crc32c():
         return False
 
-    native_crc32c = crc32c  # never called
+    def native_crc32c(data, size):
+        raise AssertionError  # nothing says that it is there
+
 
 __all__ = [
     "check_records",
@@ -275,8 +276,16 @@ def _crc32c_with_gil(
 ) -> cython.longlong:
     crc: cython.longlong
     with cython.gil:
+        # Imported here because most processors do without it, and a start has no time for it.
+        from crc32c import crc32c
+
         crc = crc32c(memoryview(view)[at:stop])
     return crc
+
+
+def checksum(buf):
+    view: cython.const[cython.uchar][::1] = buf
+    return _crc32c(view, 0, len(view))
 
 
 @cython.cfunc

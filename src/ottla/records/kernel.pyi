@@ -84,6 +84,9 @@ def scan(
     messages, and for all CRCs where the processor has no CRC-32C; so callers use at most 2048 rows.
     """
 
+def checksum(buf: Buffer) -> int:
+    """CRC-32C of all of `buf`."""
+
 def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:
     """Check the one v2 batch at `start` for a leader's append, in a single call.
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_WAITING_CALLS = 64
 MAX_HELD_BYTES = 256 << 10  # of answers made in one turn before they are given to the transport
+MAX_TURN_NS = 10_000_000  # then other connections have theirs: a megabyte of tiny requests takes a minute
 
 log = logging.getLogger(__name__)
 
@@ -81,9 +82,12 @@ class Session(asyncio.BufferedProtocol):
                 view = reader.next_frame()
                 if view is None or self.is_closing:
                     break
-                self._receive(view, self.active_ns)
+                started_ns = self._receive(view, self.active_ns)
                 if self._out_bytes > MAX_HELD_BYTES:
                     self._flush()
+                if started_ns - self.active_ns > MAX_TURN_NS:
+                    self._pause("others")
+                    self._dispatcher.services.runtime.call_soon(self._next_turn)
                 if len(self._waiting) >= MAX_WAITING_CALLS:
                     self._pause("answers")
             else:
@@ -123,7 +127,8 @@ class Session(asyncio.BufferedProtocol):
 
     # -- requests
 
-    def _receive(self, view: memoryview, now_ns: int) -> None:
+    def _receive(self, view: memoryview, now_ns: int) -> int:
+        """Handle one request; returns when that began."""
         dispatcher = self._dispatcher
         header = RequestHeader.parse(view)
         route = dispatcher.route(header.api_key, header.version)
@@ -146,6 +151,7 @@ class Session(asyncio.BufferedProtocol):
             call.peer.answered(call, response)
         elif not call.is_answered:
             call.local_done_ns = dispatcher.clock_ns()
+        return call.started_ns
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
@@ -212,6 +218,9 @@ class Session(asyncio.BufferedProtocol):
         self._take_frames()  # those that came before the pause
         if not self._paused_for and not self.is_closing:
             self._transport.resume_reading()
+
+    def _next_turn(self) -> None:
+        self._resume("others")
 
     def _fed(self) -> None:
         """There is memory for the rest of the frame that is coming in."""

@@ -10,8 +10,6 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from ottla.records import batch, kernel
 from ottla.storage.fs import File
 
@@ -84,6 +82,8 @@ class Scan:
         if self._buffer[batch.MAGIC_AT] != batch.MAGIC_V2:
             self.status = kernel.BAD_LENGTH
             return
+        from crc32c import crc32c  # only here, for batches larger than a window
+
         header = batch.parse_header(self._buffer)
         crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:
