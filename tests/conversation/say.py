@@ -81,14 +81,14 @@ def produce_all(
         if not topics or topics[-1].name != name:
             topics.append(TopicProduceData(name=name, topic_id=topic_id))
         topics[-1].partition_data.append(PartitionProduceData(index=index, records=batches))
-    return ProduceRequest(
-        transactional_id=transactional_id, acks=acks, timeout_ms=WAIT_MS, topic_data=topics
-    )
+    return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=WAIT_MS, topic_data=topics)
 
 
 def fetch(topic: str, offset: int = 0, *, topic_id: UUID | None = None, **more: Any) -> FetchRequest:
     """All of partition 0 from an offset on, at once."""
-    return fetch_all([(topic, topic_id, FetchPartition(fetch_offset=offset, partition_max_bytes=MAX_BYTES))], **more)
+    return fetch_all(
+        [(topic, topic_id, FetchPartition(fetch_offset=offset, partition_max_bytes=MAX_BYTES))], **more
+    )
 
 
 def fetch_all(
@@ -103,7 +103,9 @@ def fetch_all(
         if not topics or (topics[-1].topic, topics[-1].topic_id) != (name, topic_id):
             topics.append(FetchTopic(topic=name, topic_id=topic_id))
         topics[-1].partitions.append(partition)
-    forgotten = [ForgottenTopic(topic=name, topic_id=id_, partitions=[index]) for name, id_, index in forget or []]
+    forgotten = [
+        ForgottenTopic(topic=name, topic_id=id_, partitions=[index]) for name, id_, index in forget or []
+    ]
     settings: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 50 << 20, **more}
     return FetchRequest(topics=topics, forgotten_topics_data=forgotten, **settings)
 
@@ -125,14 +127,21 @@ def list_offsets(
 
 
 def delete_records(topic: str, offsets: dict[int, int]) -> DeleteRecordsRequest:
-    partitions = [DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in offsets.items()]
+    partitions = [
+        DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in offsets.items()
+    ]
     return DeleteRecordsRequest(
         topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=WAIT_MS
     )
 
 
 def describe(
-    resource_type: int, name: str, keys: list[str] | None, *, synonyms: bool = False, documentation: bool = False
+    resource_type: int,
+    name: str,
+    keys: list[str] | None,
+    *,
+    synonyms: bool = False,
+    documentation: bool = False,
 ) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(
         resources=[

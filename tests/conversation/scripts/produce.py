@@ -6,7 +6,6 @@ from uuid import UUID
 
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.codec import Codec
-
 from tests.conversation.say import (
     NEWEST_FETCH_BY_NAME,
     UNKNOWN_ID,
