@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from benchmarks import append, compaction, lookup, memory, partitions, recovery, report, verify
+from benchmarks import append, compaction, lookup, memory, partitions, produce, recovery, report, verify
 from benchmarks.measure import FULL, QUICK, Bench
 
 BENCHMARKS = {
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "compaction": compaction.run,
     "verify": verify.run,
     "memory": memory.run,
+    "produce": produce.run,
 }
 
 

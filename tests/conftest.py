@@ -6,6 +6,9 @@ import pytest
 
 from tests import kernels
 
+# It has tests too, though its name does not say so.
+pytest.register_assert_rewrite("tests.client_behaviours")
+
 collect_ignore: list[str] = []
 
 

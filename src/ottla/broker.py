@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
 from ottla.cluster import controller
+from ottla.cluster.adopt import check_adopted
 from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
@@ -31,6 +32,7 @@ from ottla.server.dispatch import Dispatcher
 from ottla.server.http import HttpServer
 from ottla.server.listener import Listener
 from ottla.server.loop import AsyncRuntime
+from ottla.server.nudge import POLL_MS, Nudges
 from ottla.storage import opened_dir
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log_manager import LogManager, Progress
@@ -61,6 +63,7 @@ class Settings:
     listen: Address = Address("127.0.0.1", 9092)
     advertise: Address | None = None  # what clients are told; by default where the broker listens
     http: Address | None = None  # /metrics and /healthz, if anywhere
+    shares_store: bool = False  # with other brokers of this machine
     fs: FileSystem = field(default_factory=RealFileSystem)
     make_runtime: Callable[[asyncio.AbstractEventLoop], AsyncRuntime] = AsyncRuntime
     make_dispatcher: Callable[[Services, Callable[[], int]], Dispatcher] = Dispatcher
@@ -108,6 +111,7 @@ class Broker:
 
     async def _open_logs(self, on_progress: Progress | None) -> None:
         config, metadata = self.settings.config, self.metadata
+        check_adopted(self.settings.fs, config.log_dirs, metadata.image)
         self.logs = LogManager(
             self.settings.fs,
             self.runtime,
@@ -163,6 +167,13 @@ class Broker:
         self.replicas.apply_image(None, self.metadata.image)
         await _called_back(self.replicas.when_ready)
         self.metadata.subscribe(self._apply_image)
+        if self.settings.shares_store:
+            directory = os.path.dirname(self.settings.store_path)
+            nudges = Nudges(directory, config.node_id, self.metadata.refresh)
+            self._stops.append(nudges.close)
+            self.metadata.announce = nudges.send
+            self.metadata.start_polling(POLL_MS)
+            nudges.send()
 
     def _apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
         self.replicas.apply_image(old, new)

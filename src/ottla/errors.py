@@ -194,10 +194,6 @@ class InvalidTopicError(BrokerError):
     code = 17  # INVALID_TOPIC_EXCEPTION
 
 
-class TopicAuthorizationFailedError(BrokerError):
-    code = 29
-
-
 class TopicAlreadyExistsError(BrokerError):
     code = 36
 

@@ -37,14 +37,14 @@ class RequestMetrics:
     """Of one API: how many, how large, and where their time went (sums in nanoseconds)."""
 
     __slots__ = (
-        "buckets", "count", "errors", "local_ns", "queue_ns", "remote_ns", "request_bytes",
+        "buckets", "count", "local_ns", "queue_ns", "remote_ns", "request_bytes", "response_bytes",
         "total_ns",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
-        self.errors: dict[int, int] = {}
         self.request_bytes = 0
+        self.response_bytes = 0
         self.queue_ns = 0  # read completely, waiting for its turn
         self.local_ns = 0  # in its handler
         self.remote_ns = 0  # waiting for something: replicas, data, the disk
@@ -52,11 +52,18 @@ class RequestMetrics:
         self.buckets = [0] * (len(TIME_BUCKETS_MS) + 1)
 
     def record(
-        self, received_ns: int, started_ns: int, local_done_ns: int, answered_ns: int, request_bytes: int
+        self,
+        received_ns: int,
+        started_ns: int,
+        local_done_ns: int,
+        answered_ns: int,
+        request_bytes: int,
+        response_bytes: int,
     ) -> None:
         """Count one request by the times it passed through the broker."""
         self.count += 1
         self.request_bytes += request_bytes
+        self.response_bytes += response_bytes
         self.queue_ns += started_ns - received_ns
         self.local_ns += local_done_ns - started_ns
         self.remote_ns += answered_ns - local_done_ns

@@ -16,6 +16,7 @@ from ottla.cluster.image import ClusterImage
 from tests.cluster.making import CONFIG, cluster, make
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
+INVALID_TOPIC = 17
 INVALID_CONFIG = 40
 INVALID_REQUEST = 42
 
@@ -71,6 +72,9 @@ def test_a_list_that_is_not_set_is_added_to_from_its_default(image: ClusterImage
         ("a", Alteration("segment.ms", None), INVALID_REQUEST, "Null value"),
         ("a", Alteration("segment.ms", "1", 4), INVALID_REQUEST, "4 is not an operation"),
         ("nope", Alteration("segment.ms", "1"), UNKNOWN_TOPIC_OR_PARTITION, "nope"),
+        ("nope", Alteration("segment.ms", "x"), INVALID_CONFIG, "segment.ms"),
+        ("a b", Alteration("segment.ms", "1"), INVALID_TOPIC, "a b"),
+        ("", Alteration("segment.ms", "1"), INVALID_REQUEST, "name one"),
     ],
 )
 def test_a_wrong_change_of_a_topic_is_refused_and_names_the_reason(
@@ -119,7 +123,6 @@ def test_brokers_change_for_one_and_for_all(image: ClusterImage) -> None:
         (1, Alteration("max.connections", "-1"), "max.connections"),
         (1, Alteration("log.cleaner.threads", "1000"), "log.cleaner.dedupe.buffer.size"),
         (None, Alteration("log.segment.bytes", "1"), "log.segment.bytes"),
-        (1, Alteration("log.cleaner.threads", "1", AlterOp.APPEND), "its type is not LIST"),
         (2, Alteration("max.connections", "4"), "This is broker 1"),
     ],
 )
@@ -131,6 +134,12 @@ def test_a_wrong_change_of_a_broker_is_an_invalid_request(
     assert result.error_code == INVALID_REQUEST
     assert message in (result.error_message or "")
     assert outcome.image is image
+
+
+def test_what_is_not_a_list_cannot_be_added_to_on_a_broker_either(image: ClusterImage) -> None:
+    change = Alteration("log.cleaner.threads", "1", AlterOp.APPEND)
+    [result] = alter_configs(image, [BrokerAlterations(1, [change])], CONFIG).results
+    assert (result.error_code, "its type is not LIST" in str(result.error_message)) == (INVALID_CONFIG, True)
 
 
 def test_nothing_is_changed_twice_in_one_request(image: ClusterImage) -> None:

@@ -26,9 +26,11 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 
 
-def leading(*, isr: tuple[int, ...] = (NODE,), epoch: int = 0, leader: int = NODE) -> PartitionInfo:
-    replicas = tuple(sorted({*isr, leader, NODE}))
-    return PartitionInfo(leader, replicas, isr, epoch)
+def leading(
+    *, isr: tuple[int, ...] = (NODE,), replicas: tuple[int, ...] = (), epoch: int = 0
+) -> PartitionInfo:
+    """A partition that this broker leads."""
+    return PartitionInfo(NODE, replicas or isr, isr, epoch)
 
 
 class Told(Generic[R]):

@@ -178,3 +178,73 @@ def test_a_lookup_agrees_with_a_plain_search(relative: list[int], asked: int) ->
         index.append(offset, position)
     expected = max([entry for entry in entries if entry[0] <= BASE + asked], default=(BASE, 0))
     assert index.lookup(BASE + asked) == expected
+
+
+def test_new_entries_are_gathered_before_they_are_written(any_world: World) -> None:
+    index = make(any_world, 5)
+    assert any_world.read(NAME) == bytes(64 * 8)
+    assert (index.entries, index.room, index.last_offset) == (5, 59, BASE + 50)
+
+
+def test_a_lookup_sees_entries_that_were_not_written_yet(any_world: World) -> None:
+    index = make(any_world, 5)
+    assert index.lookup(BASE + 50) == (BASE + 50, 500)
+    index.append(BASE + 60, 600)  # the file is mapped now
+    assert index.lookup(BASE + 60) == (BASE + 60, 600)
+    assert any_world.read(NAME)[: 6 * 8] == b"".join(
+        struct.pack(">ii", 10 * number, 100 * number) for number in range(1, 7)
+    )
+
+
+def test_many_entries_are_written_without_being_asked_for(any_world: World) -> None:
+    make(any_world, 300, capacity=400)
+    expected = b"".join(struct.pack(">ii", 10 * number, 100 * number) for number in range(1, 257))
+    assert any_world.read(NAME) == expected + bytes(144 * 8)
+
+
+def test_entries_outlive_a_release_before_they_are_written(any_world: World) -> None:
+    index = make(any_world, 3)
+    index.release()
+    index.append(BASE + 40, 400)
+    assert [index.entry(slot) for slot in range(4)] == [(BASE + 10 * n, 100 * n) for n in range(1, 5)]
+
+
+def test_entries_that_were_not_written_can_be_cut(any_world: World) -> None:
+    index = make(any_world, 5)
+    index.truncate_to(BASE + 30)
+    assert index.entries == 2
+    index.append(BASE + 31, 301)
+    index.trim()
+    assert any_world.read(NAME) == struct.pack(">iiiiii", 10, 100, 20, 200, 31, 301)
+
+
+def test_a_sync_writes_what_was_gathered(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.sync()
+    assert any_world.read(NAME)[:16] == struct.pack(">iiii", 10, 100, 20, 200)
+
+
+def test_entries_made_elsewhere_follow_those_that_were_gathered(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.append_raw(struct.pack(">ii", 30, 300))
+    assert [index.entry(slot) for slot in range(3)] == [(BASE + 10 * n, 100 * n) for n in range(1, 4)]
+
+
+def test_a_rebuild_forgets_what_was_gathered(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.reset()
+    index.append_raw(struct.pack(">ii", 7, 70))
+    index.trim()
+    assert any_world.read(NAME) == struct.pack(">ii", 7, 70)
+
+
+def test_opening_for_append_again_keeps_what_was_gathered(any_world: World) -> None:
+    index = make(any_world, 2)
+    index.open_for_append(64 * 8)
+    index.trim()
+    assert any_world.read(NAME) == struct.pack(">iiii", 10, 100, 20, 200)
+
+
+def test_a_close_writes_nothing(any_world: World) -> None:
+    make(any_world, 2).close()
+    assert any_world.read(NAME) == bytes(64 * 8)

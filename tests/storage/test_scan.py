@@ -54,8 +54,8 @@ def test_every_batch_is_found_whatever_the_window(
 
 
 def test_more_batches_than_rows_are_found(disk: SimulatedDisk) -> None:
-    data = b"".join(batch(base_offset=offset) for offset in range(1300))
-    assert walk(disk, data)[0] == list(range(1300))
+    data = b"".join(batch(base_offset=offset) for offset in range(3000))
+    assert walk(disk, data)[0] == list(range(3000))
 
 
 def test_a_scan_may_begin_at_any_batch(disk: SimulatedDisk) -> None:

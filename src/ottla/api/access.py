@@ -71,3 +71,12 @@ class AllowAll:
 def authorized_operations(authorizer: Authorizer, peer: Peer, resource: Resource, name: str) -> int:
     """What the client may do with a resource: a bit for each operation."""
     return sum(1 << op for op in _OPERATIONS[resource] if authorizer.allows(peer, op, resource, name))
+
+
+def cluster_operations(authorizer: Authorizer, peer: Peer, *, asked: bool) -> int:
+    """What the client may do with the cluster, if it asked; nothing, if it may not even see it."""
+    if not asked:
+        return NOT_ASKED
+    if not authorizer.allows(peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
+        return 0
+    return authorized_operations(authorizer, peer, Resource.CLUSTER, CLUSTER_NAME)

@@ -26,8 +26,9 @@ class Call:
     """
 
     __slots__ = (
-        "api_key", "client_id", "correlation_id", "is_answered", "is_open", "local_done_ns", "on_closed", "parts",
-        "peer", "received_ns", "request", "route", "size_bytes", "started_ns", "throttle_ms", "version",
+        "answer_bytes", "api_key", "client_id", "correlation_id", "is_answered", "is_open", "local_done_ns",
+        "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns", "throttle_ms",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class Call:
         self.peer = peer
         self.route = route  # the server's: how the answer becomes bytes
         self.parts: list[bytes | bytearray | memoryview] | None = None  # the answer's bytes
+        self.answer_bytes = 0
         self.is_answered = False
         self.is_open = True
         self.on_closed: Callable[[], None] | None = None  # what to do when the client goes while this waits

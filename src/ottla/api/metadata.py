@@ -15,7 +15,14 @@ import logging
 import uuid
 from collections.abc import Iterable
 
-from ottla.api.access import CLUSTER_NAME, NOT_ASKED, Operation, Resource, authorized_operations
+from ottla.api.access import (
+    CLUSTER_NAME,
+    NOT_ASKED,
+    Operation,
+    Resource,
+    authorized_operations,
+    cluster_operations,
+)
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -36,7 +43,6 @@ KEY = 3
 
 _NULL_IS_ALL_SINCE = 1
 _TOPIC_IDS_SINCE = 12
-_LISTENER_ERRORS_SINCE = 6
 _NO_LEADER = -1
 
 log = logging.getLogger(__name__)
@@ -55,7 +61,9 @@ def metadata(services: Services, call: Call, request: MetadataRequest) -> Metada
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=_Answer(services, call, request, image).topics(),
-        cluster_authorized_operations=_cluster_operations(services, call, request),
+        cluster_authorized_operations=cluster_operations(
+            services.authorizer, call.peer, asked=request.include_cluster_authorized_operations
+        ),
     )
 
 
@@ -76,14 +84,6 @@ def _malformed(call: Call, request: MetadataRequest) -> MetadataResponse | None:
             for topic in request.topics or ()
         ],
     )
-
-
-def _cluster_operations(services: Services, call: Call, request: MetadataRequest) -> int:
-    if not request.include_cluster_authorized_operations:
-        return NOT_ASKED
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
-        return 0
-    return authorized_operations(services.authorizer, call.peer, Resource.CLUSTER, CLUSTER_NAME)
 
 
 class _Answer:
@@ -167,9 +167,7 @@ class _Answer:
         offline = [node for node in replicas if node not in live]
         leader, code = partition.leader, ErrorCode.NONE
         if leader not in live:
-            listener = leader != _NO_LEADER and self._call.version >= _LISTENER_ERRORS_SINCE
-            code = ErrorCode.LISTENER_NOT_FOUND if listener else ErrorCode.LEADER_NOT_AVAILABLE
-            leader = _NO_LEADER
+            leader, code = _NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
         if self._call.version == 0 and offline:
             # v0 has no list of offline replicas: it leaves them out and says that something is missing.
             replicas = [node for node in replicas if node in live]

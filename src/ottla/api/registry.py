@@ -58,6 +58,13 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(18, "ApiVersions", 0, 4, "api_versions"),
     Api(19, "CreateTopics", 2, 7, "topics"),
     Api(20, "DeleteTopics", 1, 6, "topics"),
+    Api(22, "InitProducerId", 0, 5, "init_producer_id"),
+    Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(32, "DescribeConfigs", 1, 4, "configs"),
+    Api(33, "AlterConfigs", 0, 2, "alter_configs"),
     Api(37, "CreatePartitions", 0, 3, "topics"),
+    Api(44, "IncrementalAlterConfigs", 0, 1, "alter_configs"),
+    Api(60, "DescribeCluster", 0, 2, "cluster"),
+    Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )}
 # fmt: on

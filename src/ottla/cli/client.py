@@ -8,7 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
+LOOK_AGAIN_S = 0.02
 _POLL_S = 0.05
+_SHOWN_WITHIN_S = 2.0
 # One of several addresses may refuse before the next is tried, and a broker may be just starting.
 _UNREACHABLE_AFTER_S = 1.5
 
@@ -173,6 +175,13 @@ def connect(bootstrap: str, settings: Sequence[str] | None, timeout_s: float) ->
         kafka.admin.poll(0)
         why = f" ({kafka.trouble})" if kafka.trouble.last else ""
         fail(explain(error.args[0]) + why, next_step(error.args[0]))
+
+
+def wait_until_shown(is_shown: Callable[[], bool]) -> None:
+    """A broker may hear of a change a moment after the controller made it; the next command shall see it."""
+    deadline = time.monotonic() + _SHOWN_WITHIN_S
+    while not is_shown() and time.monotonic() < deadline:
+        time.sleep(LOOK_AGAIN_S)
 
 
 def open_client(kind: Any, config: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -9,16 +10,21 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import Kafka, explain, fail, is_error, next_step
+from ottla.cli.client import LOOK_AGAIN_S, Kafka, explain, fail, is_error, next_step
 from ottla.cli.log_options import parse_time
 
 # As ListOffsets has them.
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
+# A partition that was made a moment ago, or moves, has a leader soon.
+_PASSING = (
+    "NOT_LEADER_FOR_PARTITION",
+    "LEADER_NOT_AVAILABLE",
+    "OFFSET_NOT_AVAILABLE",
+    "UNKNOWN_LEADER_EPOCH",
+)
+
 PLACES = "earliest, latest, an offset, -N (the last N), a time, or @MS (epoch milliseconds)"
-TIME_HELP = """\
-A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m, -2h or -1d, or @ and epoch
-milliseconds; it stands for the first record of that time or later."""
 
 
 class Kind(Enum):
@@ -69,6 +75,24 @@ def list_offsets(
     kafka: Kafka, wanted: Mapping[tuple[str, int], int], *, committed: bool = False
 ) -> dict[tuple[str, int], Any]:
     """The broker's offset and timestamp for each: a time in milliseconds or one of the three above."""
+    deadline = time.monotonic() + kafka.timeout_s
+    found = _ask(kafka, wanted, committed=committed)
+    while failed := {partition: result for partition, result in found.items() if is_error(result)}:
+        lasting = {at: error for at, error in failed.items() if error.name() not in _PASSING}
+        for (topic, partition), error in lasting.items() if time.monotonic() < deadline else failed.items():
+            fail(f"{topic}-{partition}: {explain(error)}", next_step(error))
+        time.sleep(LOOK_AGAIN_S)
+        found |= _ask(kafka, {partition: wanted[partition] for partition in failed}, committed=committed)
+    for (topic, partition), result in found.items():
+        # Only a time may have no record; the client says so too when a connection breaks at the wrong moment.
+        if result.offset < 0 and wanted[topic, partition] in (LATEST, EARLIEST):
+            fail(f"{topic}-{partition}: no offset came from the broker", "try again")
+    return found
+
+
+def _ask(
+    kafka: Kafka, wanted: Mapping[tuple[str, int], int], *, committed: bool
+) -> dict[tuple[str, int], Any]:
     from confluent_kafka import IsolationLevel, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
@@ -80,12 +104,7 @@ def list_offsets(
         isolation_level=IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED,
         request_timeout=kafka.timeout_s,
     )
-    found = {}
-    for partition, result in kafka.settle(answers).items():
-        if is_error(result):
-            fail(f"{partition.topic}-{partition.partition}: {explain(result)}", next_step(result))
-        found[partition.topic, partition.partition] = result
-    return found
+    return {(at.topic, at.partition): result for at, result in kafka.settle(answers).items()}
 
 
 def bounds_of(

@@ -22,6 +22,7 @@ from ottla.cli.client import (
 from ottla.cli.json_text import to_json
 
 app = typer.Typer(
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

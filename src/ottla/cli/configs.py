@@ -80,7 +80,7 @@ def set_(
 
     \b
     Examples:
-      ottla configs set topic orders retention.ms=86400000 max.message.bytes=5000000
+      ottla configs set topic orders retention.ms=86400000 segment.ms=3600000
       ottla configs set broker 1 log.cleaner.threads=2
     """
     from ottla.cli import configs_work as work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ottla.cli.client import Kafka, explain, fail, is_error, next_step
+from ottla.cli.client import Kafka, explain, fail, is_error, next_step, wait_until_shown
 from ottla.cli.json_text import to_json
 
 # Who set a value, by the number that DescribeConfigs has for it.
@@ -20,6 +20,7 @@ SOURCES = {
     8: "group",
 }
 _SET_BY_HAND = (1, 2, 4)
+_DYNAMIC = (1, 2)
 
 
 def is_set_here(entry: Any) -> bool:
@@ -106,7 +107,16 @@ def alter(
     for result in kafka.settle(answers).values():
         if is_error(result):
             fail(f"{of} {name}: {explain(result)}", next_step(result))
+    if not validate_only:
+        wait_until_shown(lambda: _is_shown(described_configs(kafka, of, [name])[name], changes))
     print(f"{of} {name}: " + ("could be changed" if validate_only else "changed"))
+
+
+def _is_shown(entries: Mapping[str, Any], changes: Mapping[str, str | None]) -> bool:
+    """Whether each change is there; of a hidden value only that it was set."""
+    dynamic = {key for key, entry in entries.items() if entry.source in _DYNAMIC}
+    same = {key for key in dynamic if entries[key].value in (None, changes.get(key))}
+    return all(key not in dynamic if value is None else key in same for key, value in changes.items())
 
 
 def _check_broker(kafka: Kafka, of: str, name: str) -> None:

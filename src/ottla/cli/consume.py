@@ -21,6 +21,7 @@ from ottla.cli.client_offsets import Kind, Place, parse_place
 from ottla.cli.log_options import MAX_OFFSET, parse_offsets
 
 app = typer.Typer(
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -84,14 +85,14 @@ def consume(
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    r"""Print the records that are in a topic now, a line each, without joining a group.
+    """Print the records that are in a topic now, a line each, without joining a group.
 
     A PLACE is earliest, latest (or end), an offset, -N (N records before the end of each partition), a time, or
     @ and epoch milliseconds. A time is ISO 8601 (UTC unless it names a zone) or a time ago such as -15m, -2h or
     -1d; it stands for the first record of that time or later.
 
     A FORMAT has %t topic, %p partition, %o offset, %T timestamp in milliseconds, %k key, %s value, %h headers,
-    %K and %S their lengths (-1 for null), %R the value's length in 4 bytes, %% and \n \r \t \0 \xFF.
+    %K and %S their lengths (-1 for null), %R the value's length in 4 bytes, %% and \\n \\r \\t \\0 \\xFF.
 
     Records of one partition come in order; those of several are mixed.
 
@@ -100,7 +101,7 @@ def consume(
       ottla consume orders --from -10
       ottla consume orders 0 1 --follow --json | jq .value
       ottla consume orders --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z
-      ottla consume orders --format '%p:%o %k=%s\n' --max 5
+      ottla consume orders --format '%p:%o %k=%s\\n' --max 5
     """
     from ottla.cli import consume_work as work
     from ottla.cli.consume_output import Line, as_json, as_text, compile_format

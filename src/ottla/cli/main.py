@@ -18,12 +18,14 @@ from ottla.errors import BrokerError
 
 # Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
 GROUPS = {
+    "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
     "cluster": ("ottla.cli.cluster", "Brokers, controller, and how much a cluster holds."),
     "configs": ("ottla.cli.configs", "Show and change settings of topics and brokers."),
     "consume": ("ottla.cli.consume", "Print the records of a topic."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
+    "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
 }
@@ -41,6 +43,7 @@ Examples:
   ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
+  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 
 `ottla COMMAND --help` explains each command.
@@ -112,3 +115,7 @@ def main() -> None:
         app(prog_name="ottla")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,6 +20,7 @@ from ottla.cli.client_bytes import parse_header, separator, to_bytes
 from ottla.cli.log_options import parse_time
 
 app = typer.Typer(
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -94,7 +95,7 @@ def produce(
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    r"""Send records to a topic: a line each, or JSON lines, or whole files.
+    """Send records to a topic: a line each, or JSON lines, or whole files.
 
     Keys choose the partition as they do for Kafka's own clients. In JSON lines, {"base64": "..."} stands for bytes,
     and what `ottla consume --json` prints can be sent again. Ends with 1 when a record was not accepted.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -68,7 +69,7 @@ class Sender:
                     headers=[*record.headers] or None,
                 )
             except BufferError:
-                self._drain(self.outstanding - 1)
+                self._drain(self.outstanding - 1, self._producer.poll)
                 continue
             except self._refused as error:
                 self.failed += 1
@@ -89,9 +90,9 @@ class Sender:
 
     def finish(self) -> None:
         """Wait for what is on its way, also after a failure."""
-        self._drain(0)
+        self._drain(0, self._producer.flush)  # does not wait for batches to fill
 
-    def _drain(self, leave: int) -> None:
+    def _drain(self, leave: int, wait: Callable[[float], int]) -> None:
         """Wait until no more than that many are on their way; no progress for the whole timeout is a failure."""
         lowest, since = self.outstanding, time.monotonic()
         while (outstanding := self.outstanding) > leave and not self._trouble.hopeless:
@@ -101,7 +102,7 @@ class Sender:
                 why = f": {self._trouble}" if self._trouble.last else ""
                 self.failure = self.failure or f"no acknowledgement for {self._kafka.timeout_s:g} s{why}"
                 break
-            self._producer.poll(_POLL_S)
+            wait(_POLL_S)
         self.poll()
 
     def close(self) -> None:
@@ -163,6 +164,6 @@ def _tell(sender: Sender, topic: str, left: int, *, quiet: bool) -> None:
     if sender.failure:
         complain(f"{topic}: {sender.failure}")
     if left or sender.failure:
-        complain(f"{acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
+        complain(f"{topic}: {acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
     elif not quiet:
         complain(f"{acknowledged} records sent to {topic}")

@@ -86,7 +86,10 @@ def _targets(kafka: Kafka, topic: str, partitions: list[int], place: Place) -> d
     for (_, partition), offset in resolve(kafka, place, bounds).items():
         earliest, latest = bounds[topic, partition]
         if offset > latest:
-            fail(f"{topic}-{partition} ends at offset {latest}; nothing was deleted", "name a lower offset")
+            fail(
+                f"{topic}-{partition} ends at offset {latest}; nothing was deleted",
+                "name a lower offset, or choose partitions with -p",
+            )
         if offset > earliest:
             targets[partition] = offset
             complain(f"{topic}-{partition}: offsets {earliest} to {offset - 1} of {earliest} to {latest - 1}")

@@ -86,7 +86,7 @@ def one_broker(options: Options) -> Settings:
     if options.advertise is not None:
         advertise = _shifted(advertise, shift)
     http = None if options.http == "off" else _shifted(parse_address(options.http, "--http"), shift)
-    return Settings(config, str(data / STORE), listen, advertise, http)
+    return Settings(config, str(data / STORE), listen, advertise, http, shares_store=node is not None)
 
 
 def _shifted(address: Address, by: int) -> Address:

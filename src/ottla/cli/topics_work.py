@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.client import Kafka, columns, complain, explain, is_error, next_step
+from ottla.cli.client import Kafka, columns, complain, explain, is_error, next_step, wait_until_shown
 from ottla.cli.client_offsets import (
     EARLIEST,
     LATEST,
@@ -25,8 +24,6 @@ from ottla.cli.json_text import to_json
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
 
-_SHOWN_WITHIN_S = 5.0
-_LOOK_AGAIN_S = 0.02
 _SPECS = {Kind.EARLIEST: EARLIEST, Kind.LATEST: LATEST, Kind.MAX_TIMESTAMP: MAX_TIMESTAMP}
 
 
@@ -171,7 +168,7 @@ def create(
     results = kafka.settle(answers)
     made = [name for name, result in results.items() if not is_error(result)]
     if not teller.validate_only:
-        _wait_until(lambda: not any(map(is_error, kafka.describe(made).values())))
+        wait_until_shown(lambda: not any(map(is_error, kafka.describe(made).values())))
     return teller.results(results, "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else "")
 
 
@@ -179,7 +176,7 @@ def delete(kafka: Kafka, names: Sequence[str], teller: Teller, *, if_exists: boo
     answers = kafka.admin.delete_topics(list(dict.fromkeys(names)), request_timeout=kafka.timeout_s)
     results = kafka.settle(answers)
     gone = [name for name, result in results.items() if not is_error(result)]
-    _wait_until(lambda: all(map(is_error, kafka.describe(gone).values())))
+    wait_until_shown(lambda: all(map(is_error, kafka.describe(gone).values())))
     return teller.results(results, "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else "")
 
 
@@ -191,15 +188,8 @@ def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
     )
     results = kafka.settle(answers)
     if not teller.validate_only and not is_error(results[name]):
-        _wait_until(lambda: len(kafka.topic(name).partitions) >= total)
+        wait_until_shown(lambda: len(kafka.topic(name).partitions) >= total)
     return teller.results(results, "widened")
-
-
-def _wait_until(shown: Callable[[], bool]) -> None:
-    """A broker may hear of a change a moment after the controller made it; the next command shall see it."""
-    deadline = time.monotonic() + _SHOWN_WITHIN_S
-    while not shown() and time.monotonic() < deadline:
-        time.sleep(_LOOK_AGAIN_S)
 
 
 def offsets(

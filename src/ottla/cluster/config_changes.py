@@ -22,7 +22,14 @@ from ottla.config import (
     LogConfig,
     to_text,
 )
-from ottla.errors import BrokerError, ConfigError, InvalidRequestError, UnknownTopicOrPartitionError
+from ottla.errors import (
+    BrokerError,
+    ConfigError,
+    InvalidRequestError,
+    InvalidTopicError,
+    UnknownTopicOrPartitionError,
+)
+from ottla.storage.layout import is_topic_name
 
 
 class AlterOp(IntEnum):
@@ -98,6 +105,10 @@ def _broker_name(node_id: int | None) -> str:
 
 
 def _alter_topic(image: ClusterImage, one: TopicAlterations, config: BrokerConfig) -> ClusterImage:
+    if not one.topic:
+        raise InvalidRequestError("There are no settings for all topics: name one.")
+    if not is_topic_name(one.topic):
+        raise InvalidTopicError(f"{one.topic[:300]!r} is not the name of a topic.")
     topic = image.topics.get(one.topic)
     _check_form(one.changes)
     own = {} if topic is None else topic.config
@@ -115,8 +126,8 @@ def _alter_broker(image: ClusterImage, one: BrokerAlterations, config: BrokerCon
         raise InvalidRequestError(f"This is broker {config.node_id}: ask broker {one.node_id} itself.")
     _check_form(one.changes)
     own = image.broker_configs.get(one.node_id, {})
+    changed = _applied(own, one.changes, one.whole, BROKER_KEYS)
     try:
-        changed = _applied(own, one.changes, one.whole, BROKER_KEYS)
         fixed = sorted(key for key in changed if key not in DYNAMIC_BROKER_KEYS)
         if fixed:
             raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")

@@ -27,7 +27,6 @@ from ottla.errors import (
     InvalidTopicError,
     PolicyViolationError,
     TopicAlreadyExistsError,
-    TopicAuthorizationFailedError,
     TopicDeletionDisabledError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -88,6 +87,7 @@ def create_topics(
     counts = Counter(topic.name for topic in topics)
     total = sum(_partition_count(topic, config) for topic in topics)
     properties = broker_properties(image, config.node_id, config.properties)
+    # Two names of one request that collide are let through, as in Kafka.
     placement, taken = Placement(image), {_plain(name): name for name in image.topics}
     made: dict[str, TopicInfo] = {}
     results = []
@@ -107,7 +107,6 @@ def create_topics(
         else:
             info = TopicInfo(topic.name, random_topic_id(randrange), partitions, settings)
             made[topic.name] = info
-            taken[_plain(topic.name)] = topic.name
             results.append(Result(topic.name, topic_id=info.topic_id, topic=info))
     return Outcome(image if validate_only else _with_topics(image, made), results)
 
@@ -136,7 +135,7 @@ def _new_partitions(placement: Placement, topic: NewTopic, config: BrokerConfig)
         return placement.assigned(topic.assignments, 0)
     factor = config.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
     count = _partition_count(topic, config)
-    if count < 1:
+    if count < 1 <= factor:  # where both are wrong, the factor is what Kafka names
         raise InvalidPartitionsError("The number of partitions must be at least 1, or -1 for the default.")
     return placement.spread(count, factor)
 
@@ -152,7 +151,7 @@ def _check_name(name: str, taken: Mapping[str, str]) -> None:
             f"Topic name {name[:300]!r} is not allowed: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-', not '.' or '..'."
         )
     if name == METADATA_TOPIC:
-        raise TopicAuthorizationFailedError(f"{name} belongs to Kafka's controller and cannot be created.")
+        raise InvalidRequestError(f"{name} belongs to Kafka's controller and cannot be created.")
     other = taken.get(_plain(name))
     if other == name:
         raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
@@ -206,25 +205,26 @@ def _grown(image: ClusterImage, topic: MorePartitions, placement: Placement) -> 
 
 
 def delete_topics(image: ClusterImage, topics: Sequence[DoomedTopic], config: BrokerConfig) -> Outcome:
-    """Delete topics. One that is named twice, be it by name and by id, is refused."""
-    named = Counter(_named(image, topic) for topic in topics)
-    doomed, results = [], []
-    for topic in dict.fromkeys(topics):
+    """Delete topics. One that is given twice, be it once by name and once by id, is refused, once."""
+    doomed: dict[str, TopicInfo] = {}
+    results: dict[object, Result] = {}
+    counts = Counter(topics)
+    for topic in counts:
         try:
+            if counts[topic] > 1:
+                raise InvalidRequestError("A topic is given more than once.")
             found = _doomed(image, topic, config)
-            if named[found.name] > 1:
-                raise InvalidRequestError(f"Topic '{found.name}' is given more than once.")
         except BrokerError as error:
-            results.append(Result.failed(topic.name, error, topic.topic_id))
+            results[topic] = Result.failed(topic.name, error, topic.topic_id)
+            continue
+        if found.name in doomed:
+            del doomed[found.name]
+            twice = InvalidRequestError(f"Topic '{found.name}' is given by its name and by its id.")
+            results[found.name] = Result.failed(found.name, twice, found.topic_id)
         else:
-            doomed.append(found.name)
-            results.append(Result(found.name, topic_id=found.topic_id, topic=found))
-    return Outcome(_without_topics(image, doomed) if doomed else image, results)
-
-
-def _named(image: ClusterImage, topic: DoomedTopic) -> str | None:
-    by_id = image.topic_by_id(topic.topic_id)
-    return topic.name if topic.name is not None else by_id.name if by_id else None
+            doomed[found.name] = found
+            results[found.name] = Result(found.name, topic_id=found.topic_id, topic=found)
+    return Outcome(_without_topics(image, doomed) if doomed else image, list(results.values()))
 
 
 def _doomed(image: ClusterImage, topic: DoomedTopic, config: BrokerConfig) -> TopicInfo:
@@ -304,6 +304,6 @@ def _with_topics(image: ClusterImage, changed: Mapping[str, TopicInfo]) -> Clust
     )
 
 
-def _without_topics(image: ClusterImage, doomed: Sequence[str]) -> ClusterImage:
+def _without_topics(image: ClusterImage, doomed: Mapping[str, TopicInfo]) -> ClusterImage:
     topics = {name: topic for name, topic in image.topics.items() if name not in doomed}
     return replace(image, topics=topics, topic_names={t.topic_id: name for name, t in topics.items()})

@@ -27,11 +27,11 @@ _ALL_BROKERS = -1
 
 
 class SqliteStore:
-    """A `MetadataStore` in one file. `cluster_id` is for a file that is made now."""
+    """A `MetadataStore` in one file. The cluster's id and the first producer id are for a file that is made now."""
 
-    def __init__(self, path: str, cluster_id: str) -> None:
+    def __init__(self, path: str, cluster_id: str, first_producer_id: int = 0) -> None:
         self._path = path
-        self._new_cluster_id = cluster_id
+        self._new = (cluster_id, first_producer_id)
         self._db: sqlite3.Connection | None = None
         self._image: ClusterImage | None = None
 
@@ -51,9 +51,7 @@ class SqliteStore:
         db.execute("PRAGMA foreign_keys = ON")
         with self._transaction() as transaction:
             migrate(transaction, self._path)
-            transaction.execute(
-                "INSERT INTO cluster VALUES (1, ?, 0, 0) ON CONFLICT DO NOTHING", (self._new_cluster_id,)
-            )
+            transaction.execute("INSERT INTO cluster VALUES (1, ?, 0, ?) ON CONFLICT DO NOTHING", self._new)
 
     def load(self) -> ClusterImage:
         with self._told(), self._transaction("DEFERRED") as db:
@@ -183,7 +181,7 @@ def _read_image(db: sqlite3.Connection) -> ClusterImage:
 
 
 def _nodes(text: str) -> tuple[int, ...]:
-    return tuple(int(node_id) for node_id in text.split(","))
+    return tuple(int(node_id) for node_id in text.split(",")) if text else ()
 
 
 def _write_changes(db: sqlite3.Connection, old: ClusterImage, new: ClusterImage) -> None:

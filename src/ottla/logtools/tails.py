@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from crc32c import crc32c
-
-from ottla.records import batch
+from ottla.records import batch, kernel
 from ottla.storage.fs import File
 from ottla.storage.scan import LARGE_BATCH_BYTES
 
@@ -28,4 +26,4 @@ def is_whole_but_for_its_length(file: File, start: int, end: int) -> bool:
         return False
     data = memoryview(file.pread(end - start, start))
     stored = int.from_bytes(data[batch.CRC_AT : batch.ATTRIBUTES_AT], "big")
-    return data[batch.MAGIC_AT] == batch.MAGIC_V2 and crc32c(data[batch.ATTRIBUTES_AT :]) == stored
+    return data[batch.MAGIC_AT] == batch.MAGIC_V2 and kernel.checksum(data[batch.ATTRIBUTES_AT :]) == stored

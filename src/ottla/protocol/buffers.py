@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from typing import Protocol
 
 SHARED_BYTES = 1 << 20
 STEP_BYTES = 128 << 10  # larger buffers come in multiples of this, so that one fits many frames
+LARGE_BYTES = 8 << 20  # a larger buffer is mapped: its pages cost nothing before something is written there
 _POOLED_BYTES = 16 << 20
 _EXACT_BYTES = 64 << 10  # up to here a buffer is as large as asked, and not kept
 _WINDOW_BYTES = 4096  # what a connection may still read at a time while the budget is used up
@@ -28,7 +30,8 @@ class MemoryBudget:
     def __init__(self, limit_bytes: int, largest_frame_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
-        self._common_bytes = max(0, limit_bytes - largest_frame_bytes)
+        # A frame that grows is for a moment in two buffers.
+        self._common_bytes = max(0, limit_bytes - largest_frame_bytes - min(LARGE_BYTES, largest_frame_bytes))
         self._borrower: Waiter | None = None
         self._waiting: deque[tuple[Waiter, int]] = deque()
         self._is_admitting = False
@@ -97,7 +100,7 @@ class ReceiveBuffers:
 
     @staticmethod
     def rounded(size_bytes: int) -> int:
-        """How large the buffer for this size will be."""
+        """How large the buffer for this size will be, up to `LARGE_BYTES`."""
         return size_bytes if size_bytes <= _EXACT_BYTES else -(-size_bytes // STEP_BYTES) * STEP_BYTES
 
     def new(self, size_bytes: int) -> memoryview:
@@ -108,6 +111,11 @@ class ReceiveBuffers:
             return kept.pop()
         return memoryview(bytearray(size_bytes))
 
+    @staticmethod
+    def mapped(size_bytes: int) -> memoryview:
+        """A large buffer, to be charged as it fills."""
+        return memoryview(mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
     def keep_shared(self) -> memoryview:
         """Hand the shared buffer with its content to one connection; the others go on with another."""
         full, self.shared = self.shared, self.new(SHARED_BYTES)
@@ -116,6 +124,6 @@ class ReceiveBuffers:
     def give_back(self, buffer: memoryview) -> None:
         """Keep a buffer for the next who needs one; its charge is the caller's to release."""
         size_bytes = len(buffer)
-        if size_bytes > _EXACT_BYTES and self._pooled_bytes + size_bytes <= _POOLED_BYTES:
+        if _EXACT_BYTES < size_bytes <= LARGE_BYTES and self._pooled_bytes + size_bytes <= _POOLED_BYTES:
             self._pool.setdefault(size_bytes, []).append(buffer)
             self._pooled_bytes += size_bytes

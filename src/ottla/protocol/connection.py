@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
-from ottla.protocol.buffers import SHARED_BYTES, ReceiveBuffers
+from ottla.protocol.buffers import LARGE_BYTES, SHARED_BYTES, ReceiveBuffers
 
 _FIRST_STEP_BYTES = 16 << 10
 _TRUSTED_BYTES = 4 << 20
+_MAPPED_STEP_BYTES = 1 << 20
 _PREFIX_BYTES = 4
 _LENGTH = Struct(">i")
 _NOTHING = memoryview(b"")
@@ -34,7 +35,7 @@ class FrameReader:
     """
 
     __slots__ = (
-        "_buffer", "_buffers", "_end", "_is_own", "_largest_bytes", "_needed_bytes", "_on_room", "_start",
+        "_buffer", "_buffers", "_charged_bytes", "_end", "_largest_bytes", "_needed_bytes", "_on_room", "_start",
         "is_starved", "max_frame_bytes",
     )  # fmt: skip
 
@@ -46,9 +47,9 @@ class FrameReader:
         self._largest_bytes = 0  # of the frames that came whole, and so may be expected again
         # What has arrived and not been given out: `_buffer[_start:_end]`, in a buffer of our own or in the shared one.
         self._buffer = _NOTHING
-        self._is_own = False
         self._start = 0
         self._end = 0
+        self._charged_bytes = 0  # of a buffer of our own; none is charged for the shared one
         self._needed_bytes = 0  # of the unfinished frame with its length, as far as known
 
     @property
@@ -63,8 +64,8 @@ class FrameReader:
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes go. Valid until `buffer_updated`; other connections use the same one."""
-        if self._is_own:
-            return self._buffer[self._end : self._start + self._needed_bytes]
+        if self._charged_bytes:
+            return self._buffer[self._end : min(self._start + self._needed_bytes, self._charged_bytes)]
         self._buffer = self._buffers.shared
         return self._buffers.window()
 
@@ -105,7 +106,7 @@ class FrameReader:
 
         The transport must be paused then; `next_frame` goes on where it was.
         """
-        if not self._is_own and self._end > self._start:
+        if not self._charged_bytes and self._end > self._start:
             self._keep()
 
     def close(self) -> None:
@@ -119,58 +120,78 @@ class FrameReader:
 
     def _let_go(self) -> None:
         buffer, self._buffer = self._buffer, _NOTHING
+        charged, self._charged_bytes = self._charged_bytes, 0
         self._start = self._end = 0
-        if self._is_own:
-            self._is_own = False
+        if charged:
             self._buffers.give_back(buffer)
-            self._buffers.budget.release(self, len(buffer), is_last=True)
+            self._buffers.budget.release(self, charged, is_last=True)
 
     def _make_room(self) -> None:
         """See that more of the unfinished frame can be received, or say that this must wait."""
-        budget = self._buffers.budget
-        arrived = self._end - self._start
-        if self._is_own:
-            if self._end < len(self._buffer):
-                return
-        elif (
-            arrived * 4 >= SHARED_BYTES
-            and self._start + self._needed_bytes <= SHARED_BYTES
-            and budget.has_room(SHARED_BYTES)
-        ):
-            # So much has arrived that keeping the buffer is cheaper than copying it.
-            budget.take(SHARED_BYTES)
-            self._buffer = self._buffers.keep_shared()
-            self._is_own = True
+        if self._end < self._charged_bytes or self._keep_shared():
             return
-        expected = max(_FIRST_STEP_BYTES, 4 * arrived, min(self._largest_bytes, _TRUSTED_BYTES))
-        wanted = self._buffers.rounded(min(self._needed_bytes, expected))
-        if budget.request(self, wanted):
-            self._move(wanted)
+        wanted = self._step_bytes()
+        if self._buffers.budget.request(self, wanted):
+            self._grow(wanted)
             return
-        if not self._is_own:
+        if not self._charged_bytes:
             self._keep()
         self.is_starved = True
+
+    def _keep_shared(self) -> bool:
+        """Where much of a frame has arrived in the shared buffer, taking that over is cheaper than copying."""
+        if self._charged_bytes or (self._end - self._start) * 4 < SHARED_BYTES:
+            return False
+        budget = self._buffers.budget
+        if self._start + self._needed_bytes > SHARED_BYTES or not budget.has_room(SHARED_BYTES):
+            return False
+        budget.take(SHARED_BYTES)
+        self._buffer = self._buffers.keep_shared()
+        self._charged_bytes = SHARED_BYTES
+        return True
+
+    def _step_bytes(self) -> int:
+        """How much memory to ask for: a multiple of what has arrived, more if such frames came whole before."""
+        arrived = self._end - self._start
+        if arrived >= LARGE_BYTES:
+            left = self._needed_bytes - arrived
+            step = min(left, _MAPPED_STEP_BYTES)
+            return step if self._is_mapped else arrived + step
+        expected = max(_FIRST_STEP_BYTES, 4 * arrived, min(self._largest_bytes, _TRUSTED_BYTES))
+        return self._buffers.rounded(min(self._needed_bytes, expected, LARGE_BYTES))
+
+    @property
+    def _is_mapped(self) -> bool:
+        return len(self._buffer) > self._charged_bytes > 0
 
     def on_granted(self, size_bytes: int) -> None:
         """The memory that was waited for is there."""
         self.is_starved = False
-        self._move(size_bytes)
+        self._grow(size_bytes)
         self._on_room()
+
+    def _grow(self, size_bytes: int) -> None:
+        """Use what has been charged."""
+        if self._is_mapped:
+            self._charged_bytes += size_bytes
+        elif size_bytes > LARGE_BYTES:
+            self._move(self._buffers.mapped(self._needed_bytes), size_bytes)
+        else:
+            self._move(self._buffers.new(size_bytes), size_bytes)
 
     def _keep(self) -> None:
         """Move what has arrived out of the shared buffer even if the budget is used up: it is read already."""
-        size = self._buffers.rounded(self._end - self._start)
-        self._buffers.budget.take(size)
-        self._move(size)
+        size_bytes = self._buffers.rounded(self._end - self._start)
+        self._buffers.budget.take(size_bytes)
+        self._move(self._buffers.new(size_bytes), size_bytes)
 
-    def _move(self, size_bytes: int) -> None:
-        """Go on in a buffer of this size, which has been charged."""
-        old, was_own = self._buffer, self._is_own
+    def _move(self, buffer: memoryview, charged_bytes: int) -> None:
+        """Go on in another buffer."""
+        old, old_charge = self._buffer, self._charged_bytes
         arrived = self._end - self._start
-        self._buffer = self._buffers.new(size_bytes)
-        self._buffer[:arrived] = old[self._start : self._end]
+        buffer[:arrived] = old[self._start : self._end]
+        self._buffer, self._charged_bytes = buffer, charged_bytes
         self._start, self._end = 0, arrived
-        self._is_own = True
-        if was_own:
+        if old_charge:
             self._buffers.give_back(old)
-            self._buffers.budget.release(self, len(old), is_last=False)
+            self._buffers.budget.release(self, old_charge, is_last=False)

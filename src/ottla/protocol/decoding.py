@@ -3,7 +3,8 @@
 The whole message is one function: neighbouring fields of a fixed size, and the first byte of the length or count after
 them, are one `struct` call; objects are made without `__init__`; arrays are loops in place. Nothing is allocated
 because a length says so: an array's count is held against the bytes that are left, and all elements of a message
-against one limit. Unknown tags are skipped. Bytes behind the message are ignored, as Kafka does.
+against one limit. In that limit 256 bytes of text count as an element too: text may take four times its bytes in
+memory. Unknown tags are skipped. Bytes behind the message are ignored, as Kafka does.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 
 from ottla.protocol.message import Bytes, Field, Message
 from ottla.protocol.wire import (
+    FEW,
     FORMATS,
     MAX_ELEMENTS,
+    MAX_STRING_BYTES,
     SIZES,
     DecodeError,
     fields_of,
@@ -233,6 +236,11 @@ class _DecoderSource:
         self._line(f"{stop} = position + {n}")
         within = f"{stop} > end" if is_optional else f"{n} < 0 or {stop} > end"
         self._line(f"if {within}: {self._fail(field.name, 'is null or longer than what is left')}")
+        if field.kind != "records":
+            self._line(f"if {n} > 255:")
+            self._line(f"    room -= {n} >> 8")
+            too_long = f"room < 0 or {n} > {MAX_STRING_BYTES}" if field.kind == "string" else "room < 0"
+            self._line(f"    if {too_long}: {self._fail(field.name, 'is too long')}")
         value = {
             "string": f'str(buffer[position:{stop}], "utf-8")',
             "bytes": f"bytes(buffer[position:{stop}])",
@@ -258,7 +266,11 @@ class _DecoderSource:
         )
         self._charge(n)
         if field.kind in FORMATS and field.kind != "uuid":
-            self._line(f'{target} = list(unpack_from(f">{{{n}}}{FORMATS[field.kind]}", buffer, position))')
+            format_ = FORMATS[field.kind]
+            few = f"few_{field.kind}"
+            self.names[few] = [Struct(f">{count}{format_}").unpack_from for count in range(FEW)]
+            many = f'unpack_from(f">{{{n}}}{format_}", buffer, position)'
+            self._line(f"{target} = list({few}[{n}](buffer, position) if {n} < {FEW} else {many})")
             self._line(f"position += {n} * {least}")
         else:
             self._elements(field, target, n)

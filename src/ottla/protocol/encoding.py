@@ -11,7 +11,7 @@ from struct import Struct, pack
 from typing import Any
 
 from ottla.protocol.message import Bytes, Field, Message, Records
-from ottla.protocol.wire import FORMATS, ZERO_ID, fields_of, is_nullable, put_varint
+from ottla.protocol.wire import FEW, FORMATS, ZERO_ID, fields_of, is_nullable, put_varint
 
 
 class Output:
@@ -233,11 +233,26 @@ class _EncoderSource:
             self._length(wide, f"len({given})")
             self._line(f"data += {given}")
 
+    def _numbers(self, format_: str, given: str) -> None:
+        """Count and numbers in one; their `struct` is made once if they are few."""
+        self._flush()
+        few, n = f"few_{format_}", self._unique("n")
+        count = "B" if self._is_flexible else "i"
+        self.names[few] = [Struct(f">{count}{length}{format_}").pack for length in range(FEW)]
+        stored = f"{n} + 1" if self._is_flexible else n
+        self._line(f"{n} = len({given})")
+        self._line(f"if {n} < {FEW}: data += {few}[{n}]({stored}, *{given})")
+        self._line("else:")
+        self._indent += 1
+        self._length("i", n)
+        self._line(f'data += pack(f">{{{n}}}{format_}", *{given})')
+        self._indent -= 1
+
     def _array(self, field: Field, given: str) -> None:
-        self._length("i", f"len({given})")
         if field.kind in FORMATS and field.kind != "uuid":
-            self._line(f'data += pack(f">{{len({given})}}{FORMATS[field.kind]}", *{given})')
+            self._numbers(FORMATS[field.kind], given)
             return
+        self._length("i", f"len({given})")
         item = self._unique("item")
         self._line(f"for {item} in {given}:")
         self._indent += 1

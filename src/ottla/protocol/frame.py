@@ -7,6 +7,7 @@ except that of ApiVersions, which a client must understand before it knows what 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -74,6 +75,7 @@ def decode_request(header: RequestHeader, frame: Bytes) -> Any:
     return decoder(request_class(header.api_key), header.version)(frame, header.body_position)
 
 
+@cache
 def responder(api_key: int, version: int) -> Callable[[int, Message], list[Bytes]]:
     """What makes whole responses of one kind out of a correlation id and a message, to be written in order."""
     encode = encoder(response_class(api_key), version)

@@ -14,6 +14,8 @@ FORMATS = {
 }  # fmt: skip
 SIZES = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "float64": 8, "uuid": 16}
 ZERO_ID = bytes(16)
+FEW = 8  # arrays of numbers shorter than this are read and written by a `struct` that is made once
+MAX_STRING_BYTES = 32767
 MAX_ELEMENTS = 100_000  # of all arrays and tags of one message; more is an attack or a mistake
 
 

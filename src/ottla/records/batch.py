@@ -11,13 +11,14 @@ its offset and epoch without computing it anew.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
-
-from crc32c import crc32c
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import CorruptRecordError
+from ottla.records import kernel
 from ottla.records.codec import Codec
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = 61
@@ -114,7 +115,7 @@ def parse_header(buf: Buffer, position: int = 0) -> BatchHeader:
 
 def compute_crc(buf: Buffer, position: int, size: int) -> int:
     """The CRC that the batch of `size` bytes at `position` should hold."""
-    return crc32c(memoryview(buf)[position + ATTRIBUTES_AT : position + size])
+    return kernel.checksum(memoryview(buf)[position + ATTRIBUTES_AT : position + size])
 
 
 def write_crc(buf: bytearray | memoryview, position: int, size: int) -> None:

@@ -9,7 +9,8 @@ the random key.
 from __future__ import annotations
 
 import cython
-from crc32c import crc32c
+
+from ottla.records.kernel import checksum
 
 FILTER, FILTER_OR_EMPTY, EMPTY, DROP, MARK, COPY = range(6)
 DONE, PACKED, FULL, NO_ROOM, BAD = range(5)
@@ -864,7 +865,7 @@ class OffsetMap:
         for index in range(remade_count):
             before = remade[index]
             at = before + 12 + int.from_bytes(source[before + 8 : before + 12], "big")
-            _put(written, before + 17, crc32c(source[before + 21 : at]), 4)
+            _put(written, before + 17, checksum(source[before + 21 : at]), 4)
         return start, to, status
 
 

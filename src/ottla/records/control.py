@@ -8,14 +8,15 @@ are not ours to read and are left alone; later versions only add fields at the e
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import CorruptRecordError
 from ottla.records.batch import NO_EPOCH
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.record import Record, read_records
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 ABORT = 0
 COMMIT = 1

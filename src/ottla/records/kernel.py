@@ -16,15 +16,22 @@ import warnings
 import zlib
 
 import cython
-from crc32c import crc32c
 
 from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
 if cython.compiled:
-    from cython.cimports.ottla.records.record_kernel import check_bounds, walk_records
+    from cython.cimports.ottla.records.crc_kernel import has_crc32c, native_crc32c
+    from cython.cimports.ottla.records.record_kernel import check_bounds, walk, walk_records
 else:
-    from ottla.records.record_kernel import check_bounds, walk_records
+    from ottla.records.record_kernel import check_bounds, walk, walk_records
+
+    def has_crc32c():
+        return False
+
+    def native_crc32c(data, size):
+        raise AssertionError  # nothing says that it is there
+
 
 __all__ = [
     "check_records",
@@ -88,6 +95,10 @@ _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 # Bytes before the records of a v2 batch, and before what the length field counts.
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _OVERHEAD = cython.declare(cython.Py_ssize_t, 12)
+
+# A CRC of fewer bytes takes microseconds: not worth handing the GIL over.
+_RELEASE_GIL_SIZE = cython.declare(cython.longlong, 1 << 20)
+_NATIVE = cython.declare(cython.bint, has_crc32c())
 
 
 @cython.cfunc
@@ -247,8 +258,50 @@ def _legacy_null_keys(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+def _crc32c(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> cython.longlong:
+    if _NATIVE and at < stop:
+        return native_crc32c(cython.address(view[at]), stop - at)
+    return _crc32c_with_gil(view, at, stop)
+
+
+# A function that takes the GIL anywhere takes it once more at its end: so this is not a part of the one above.
+@cython.cfunc
+@cython.nogil
+def _crc32c_with_gil(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> cython.longlong:
+    crc: cython.longlong
+    with cython.gil:
+        # Imported here because most processors do without it, and a start has no time for it.
+        from crc32c import crc32c
+
+        crc = crc32c(memoryview(view)[at:stop])
+    return crc
+
+
+def checksum(buf):
+    view: cython.const[cython.uchar][::1] = buf
+    return _crc32c(view, 0, len(view))
+
+
+@cython.cfunc
+@cython.nogil
+def _legacy_crc(
+    view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, stop: cython.Py_ssize_t
+) -> cython.longlong:
+    crc: cython.longlong
+    with cython.gil:
+        crc = zlib.crc32(memoryview(view)[at:stop])
+    return crc
+
+
+@cython.cfunc
+@cython.nogil
 def _scan_one(
-    source: memoryview,
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -270,7 +323,7 @@ def _scan_one(
     if size > end - at:
         return _TRUNCATED
     if flags & 1:
-        crc: cython.longlong = crc32c(source[at + 21 : stop]) if v2 else zlib.crc32(source[at + 16 : stop])
+        crc: cython.longlong = _crc32c(view, at + 21, stop) if v2 else _legacy_crc(view, at + 16, stop)
         if crc != row[to + 13]:
             return _BAD_CRC
     if status != _OK or not flags & 2 or row[to + 7] & 7:
@@ -278,7 +331,7 @@ def _scan_one(
     if v2:
         _unused: cython.longlong
         null_keys: cython.longlong
-        status, _unused, _unused, _unused, _unused, null_keys = walk_records(
+        status, _unused, _unused, _unused, _unused, null_keys = walk(
             view, at + _HEADER, stop, row[to + 11], row[to + 12], False, row[to + 14]
         )
         row[to + 15] = null_keys
@@ -298,17 +351,17 @@ def scan(
     view: cython.const[cython.uchar][::1] = buf
     row: cython.longlong[::1] = rows
     check_bounds(start, end, len(buf))
-    source: memoryview = memoryview(buf)
     room: cython.Py_ssize_t = len(rows) // 16
     written: cython.Py_ssize_t = 0
     status: cython.int = _OK
-    while start < end and written < room:
-        status = _scan_one(source, view, start, end, row, written * 16, flags)
-        if status != _OK:
-            break
-        start += row[written * 16 + 1]
-        row[written * 16] += shift
-        written += 1
+    with cython.nogil:
+        while start < end and written < room:
+            status = _scan_one(view, start, end, row, written * 16, flags)
+            if status != _OK:
+                break
+            start += row[written * 16 + 1]
+            row[written * 16] += shift
+            written += 1
     return written, start, status
 
 
@@ -334,7 +387,12 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     if status == _OK and size > end - start:
         status = _TRUNCATED
     if status == _OK:
-        crc: cython.longlong = crc32c(memoryview(buf)[start + 21 : start + size])
+        crc: cython.longlong
+        if size < _RELEASE_GIL_SIZE:
+            crc = _crc32c(view, start + 21, start + size)
+        else:
+            with cython.nogil:
+                crc = _crc32c(view, start + 21, start + size)
         if crc != _uint32(view, start + 17):
             status = _BAD_CRC
         elif (attributes & 7) > 4:

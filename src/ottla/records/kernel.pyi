@@ -79,10 +79,13 @@ def scan(
     and a row is free, its header fields are written there all the same. Checked in this order: length (v2:
     >= 49, v1: >= 22, v0: >= 14) and magic (0..2), CRC if asked for, codec (<= 4, magic 0/1: <= 3), 0 <=
     count <= last_offset_delta + 1, base_offset >= 0 and the offset after the last within 64 bits, records if
-    asked for. Offset deltas of records must grow and stay <= last_offset_delta. Callers use at most 512
-    rows, so that a call with the GIL stays under a millisecond; long record walks and long CRCs release it.
-    `shift` is added to the positions in the rows: where `buf` begins in a file.
+    asked for. Offset deltas of records must grow and stay <= last_offset_delta. `shift` is added to the
+    positions in the rows: where `buf` begins in a file. The GIL is released, but for the CRCs of old
+    messages, and for all CRCs where the processor has no CRC-32C; so callers use at most 2048 rows.
     """
+
+def checksum(buf: Buffer) -> int:
+    """CRC-32C of all of `buf`."""
 
 def check_batch(buf: Buffer, start: int, end: int) -> tuple[int, ...]:
     """Check the one v2 batch at `start` for a leader's append, in a single call.

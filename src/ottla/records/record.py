@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
-
-from typing_extensions import Buffer
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import CorruptRecordError
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, parse_header
 from ottla.records.compression import windows
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 WINDOW_BYTES = 1 << 20
 _ROWS = 512

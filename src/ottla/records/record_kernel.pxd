@@ -11,3 +11,13 @@ cdef (int, long long, long long, long long, long long, long long) walk_records(
     bint dense,
     long long last_delta,
 ) noexcept
+
+cdef (int, long long, long long, long long, long long, long long) walk(
+    const unsigned char[::1] view,
+    Py_ssize_t at,
+    Py_ssize_t end,
+    long long count,
+    long long base_timestamp,
+    bint dense,
+    long long last_delta,
+) noexcept nogil

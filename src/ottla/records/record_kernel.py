@@ -309,7 +309,7 @@ def _record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end
 @cython.returns(
     (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
 )
-def _walk(
+def walk(
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -385,9 +385,9 @@ def walk_records(
     most_index: cython.longlong
     null_keys: cython.longlong
     if end - at < _RELEASE_GIL_SIZE:
-        return _walk(view, at, end, count, base_timestamp, dense, last_delta)
+        return walk(view, at, end, count, base_timestamp, dense, last_delta)
     with cython.nogil:
-        status, bad_index, least, most, most_index, null_keys = _walk(
+        status, bad_index, least, most, most_index, null_keys = walk(
             view, at, end, count, base_timestamp, dense, last_delta
         )
     return status, bad_index, least, most, most_index, null_keys

@@ -17,11 +17,13 @@ from ottla.errors import (
     UnknownTopicOrPartitionError,
 )
 from ottla.replica.hosted import Hosted
+from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
 from ottla.replica.results import AppendResult
 from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
+from ottla.storage.log import AppendInfo
 from ottla.storage.validation import Origin
 
 _logger = logging.getLogger(__name__)
@@ -45,11 +47,11 @@ Appended = Callable[[list[AppendResult]], None]
 class Appends:
     """The way of records into the logs of this broker."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories) -> None:
+    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
-        self._fetch = purgatories.fetch
+        self._lanes = lanes
 
     def append(
         self,
@@ -60,9 +62,10 @@ class Appends:
         done: Appended,
         origin: Origin = _CLIENT,
     ) -> DelayedProduce | None:
-        """Append each entry and call `done` with a result for each: at once, unless acks=all must wait.
+        """Append each entry and call `done` with a result for each: at once, unless something must be waited for.
 
-        A wait is returned, so that it can be cancelled when its client goes.
+        A wait for replicas is returned, so that it can be cancelled when its client goes. A wait for this broker's
+        own disk ends by itself.
         """
         if acks not in _ACKS:
             done([AppendResult(key, InvalidRequiredAcksError.code) for key, _ in entries])
@@ -70,52 +73,57 @@ class Appends:
         results: list[AppendResult] = []
         grown: list[tuple[Partition, bool]] = []
         pending: list[Unreplicated] = []
+        lent: list[tuple[int, Partition, Bytes]] = []
         is_watched = self._purgatories.is_watched
         for key, records in entries:
             partition = self._partitions.get(key)
             try:
                 if partition is None:
                     raise self._hosted.missing(key)
+                if partition.goes_by_lane:
+                    lent.append((len(results), partition, records))
+                    results.append(AppendResult(key))
+                    continue
                 info, moved = partition.append(records, acks, origin)
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
-                results.append(self._failure(key, partition, records, error))
+                results.append(self.failure(key, partition, records, error))
                 continue
             if is_watched(partition):
                 grown.append((partition, moved))
-            log = partition.log
-            assert log is not None
-            if acks == ALL_REPLICAS and log.high_watermark <= info.last_offset:
-                pending.append(
-                    Unreplicated(len(results), partition, info.last_offset + 1, partition.leader_epoch)
-                )
-            metrics = partition.metrics
-            metrics.produce_requests += 1
-            metrics.bytes_in += info.size_bytes
-            metrics.messages_in += info.last_offset - info.first_offset + 1
-            # Not AppendResult(...): a third of what is added to the log's own work.
-            results.append(tuple.__new__(AppendResult, (
-                key, 0, None, info.first_offset, info.log_append_time, log.start_offset, (),
-            )))  # fmt: skip
-        wait = self._finish(results, pending, timeout_ms, done)
+            results.append(_success(key, partition, info, acks, pending, len(results)))
+        if lent:
+            _LaneAppends(self, self._lanes, acks, timeout_ms, origin, done, results, pending, grown).start(
+                lent
+            )
+            return None
+        return self.finish(results, pending, grown, timeout_ms, done)
+
+    def finish(
+        self,
+        results: list[AppendResult],
+        pending: list[Unreplicated],
+        grown: list[tuple[Partition, bool]],
+        timeout_ms: int,
+        done: Appended,
+    ) -> DelayedProduce | None:
+        """Everything is appended: answer, or wait for replicas; and wake who waits for what was appended."""
+        wait = None
+        if pending:
+            wait = DelayedProduce(results, pending, done)
+            keys = [entry.partition for entry in pending]
+            if self._purgatories.produce.try_complete_else_watch(wait, keys, timeout_ms):
+                wait = None
+        else:
+            done(results)
         for partition, moved in grown:
             if moved:
                 self._purgatories.high_watermark_moved(partition)
             else:
-                self._fetch.check(partition)  # followers read past the high watermark
+                self._purgatories.fetch.check(partition)  # followers read past the high watermark
         return wait
 
-    def _finish(
-        self, results: list[AppendResult], pending: list[Unreplicated], timeout_ms: int, done: Appended
-    ) -> DelayedProduce | None:
-        if not pending:
-            done(results)
-            return None
-        wait = DelayedProduce(results, pending, done)
-        keys = [entry.partition for entry in pending]
-        return None if self._purgatories.produce.try_complete_else_watch(wait, keys, timeout_ms) else wait
-
     @staticmethod
-    def _failure(
+    def failure(
         key: TopicPartition, partition: Partition | None, records: Bytes, error: Exception
     ) -> AppendResult:
         """What the client is told, and whether it counts as a failure of this broker."""
@@ -128,7 +136,8 @@ class Appends:
         if isinstance(error, _EXPECTED):
             return AppendResult(key, error.code)
         partition.metrics.failed_produce_requests += 1
-        start_offset = partition.log.start_offset if partition.log else -1
+        log = partition.log
+        start_offset = log.start_offset if log is not None else -1
         if isinstance(error, InvalidRecordError) and error.record_errors:
             return AppendResult(
                 key, error.code, str(error), log_start_offset=start_offset, record_errors=error.record_errors
@@ -137,3 +146,87 @@ class Appends:
             _logger.error("appending to %s failed", key, exc_info=error)
         code = error.code if isinstance(error, BrokerError) else UNKNOWN_SERVER_ERROR
         return AppendResult(key, code, log_start_offset=start_offset)
+
+
+def _success(
+    key: TopicPartition,
+    partition: Partition,
+    info: AppendInfo,
+    acks: int,
+    pending: list[Unreplicated],
+    place: int,
+) -> AppendResult:
+    """The result of an append; noted as pending where acks=all has to wait for its replicas."""
+    log = partition.log
+    assert log is not None
+    first_offset, last_offset, _, append_time, size_bytes, _ = info
+    if acks == ALL_REPLICAS and log.high_watermark <= last_offset:
+        pending.append(Unreplicated(place, partition, last_offset + 1, partition.leader_epoch))
+    metrics = partition.metrics
+    metrics.produce_requests += 1
+    metrics.bytes_in += size_bytes
+    metrics.messages_in += last_offset - first_offset + 1
+    # Not AppendResult(...), as in validation.py.
+    return tuple.__new__(AppendResult, (key, 0, None, first_offset, append_time, log.start_offset, ()))
+
+
+class _LaneAppends:
+    """A produce of which some partitions are lent to lanes: it goes on when the last of them is appended."""
+
+    def __init__(
+        self,
+        appends: Appends,
+        lanes: Lanes,
+        acks: int,
+        timeout_ms: int,
+        origin: Origin,
+        done: Appended,
+        results: list[AppendResult],
+        pending: list[Unreplicated],
+        grown: list[tuple[Partition, bool]],
+    ) -> None:
+        self._appends = appends
+        self._lanes = lanes
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._origin = origin
+        self._done = done
+        self._results = results
+        self._pending = pending
+        self._grown = grown
+        self._left = 0
+
+    def start(self, entries: list[tuple[int, Partition, Bytes]]) -> None:
+        self._left = len(entries)
+        for place, partition, records in entries:
+            # A copy: whoever called has the buffer back before the lane gets to it.
+            self._submit(place, partition, bytearray(records))
+
+    def _submit(self, place: int, partition: Partition, records: bytearray) -> None:
+        self._lanes.on(
+            partition,
+            lambda _: partition.append(records, self._acks, self._origin),
+            lambda appended, error: self._appended(place, partition, records, appended, error),
+            must_flush=partition.is_durable,
+        )
+
+    def _appended(
+        self,
+        place: int,
+        partition: Partition,
+        records: bytearray,
+        appended: tuple[AppendInfo, bool] | None,
+        error: BaseException | None,
+    ) -> None:
+        key = partition.key
+        if error is None and partition.log is None:
+            error = NotLeaderOrFollowerError(f"{key} was deleted meanwhile")
+        if isinstance(error, Exception):
+            self._results[place] = self._appends.failure(key, partition, records, error)
+        elif appended is not None:
+            result = _success(key, partition, appended[0], self._acks, self._pending, place)
+            self._results[place] = result
+            self._grown.append((partition, True))
+        self._left -= 1
+        if not self._left:
+            self._appends.finish(self._results, self._pending, self._grown, self._timeout_ms, self._done)

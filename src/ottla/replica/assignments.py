@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
 from ottla.config import LogConfig
 from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
+from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.waits import Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
+from ottla.storage import layout
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
+from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 
 _logger = logging.getLogger(__name__)
@@ -31,6 +36,8 @@ class Assignments:
         logs: LogManager,
         hosted: Hosted,
         purgatories: Purgatories,
+        lanes: Lanes,
+        watermarks: Watermarks,
         node_id: int,
         metrics: Metrics,
         config_of: Callable[[str], LogConfig],
@@ -39,23 +46,34 @@ class Assignments:
         self._logs = logs
         self._hosted = hosted
         self._purgatories = purgatories
+        self._lanes = lanes
+        self._watermarks = watermarks
         self._node_id = node_id
         self._metrics = metrics
         self._config_of = config_of
         self._under_way = 0
         self._waiting: list[Callable[[], None]] = []
+        # Partitions whose old files are being renamed, and what is to follow: a new log of the same name.
+        self._being_removed: dict[TopicPartition, list[Callable[[], None]]] = {}
 
     def apply(self, old: ClusterImage | None, new: ClusterImage) -> None:
-        """Begin all that the new image asks for; `when_ready` tells when it is done."""
+        """Begin all that the new image asks for; `when_ready` tells when it is done. `old` is None at the start."""
         self._hosted.image = new
-        for topic in old.topics.values() if old else ():
-            now = new.topics.get(topic.name)
-            if now is None or now.topic_id != topic.topic_id:
-                self._remove_topic(topic)
+        removed: list[Log] = []
+        if old is None:
+            removed = self._strays(new)
+            self._remove(removed, layout.STRAY_DIR)
+        else:
+            for topic in old.topics.values():
+                now = new.topics.get(topic.name)
+                if now is None or now.topic_id != topic.topic_id:
+                    removed += self._drop_topic(topic)
         for topic in new.topics.values():
             known = old.topics.get(topic.name) if old else None
             if known is not topic or (old and old.broker_configs is not new.broker_configs):
-                self._update_topic(topic)
+                removed += self._update_topic(topic, is_start=old is None)
+        if old is not None:
+            self._remove(removed, layout.DELETE_DIR)
 
     def when_ready(self, ready: Callable[[], None]) -> None:
         """Call when no partition is being made or deleted any more; now, if none is."""
@@ -64,61 +82,128 @@ class Assignments:
         else:
             ready()
 
-    def _update_topic(self, topic: TopicInfo) -> None:
-        self._logs.configure(topic.name, self._config_of(topic.name), range(len(topic.partitions)))
+    # -- what is there
+
+    def _update_topic(self, topic: TopicInfo, *, is_start: bool) -> list[Log]:
+        """Take in a topic as it is now; the logs of partitions that are no longer this broker's."""
+        config = self._config_of(topic.name)
+        self._logs.configure(topic.name, config, range(len(topic.partitions)))
+        gone = []
         for number, info in enumerate(topic.partitions):
+            key = TopicPartition(topic.name, number)
             if self._node_id in info.replicas:
-                self._update_partition(TopicPartition(topic.name, number), topic, info)
+                partition = self._hosted.partitions.get(key)
+                if partition is None:
+                    self._add_partition(key, topic, info, is_start)
+                else:
+                    partition.take_role(info)
+                    if partition.log is not None:
+                        partition.set_durable(config.flush_messages == 1)
+                    self._watermarks.update(partition)
+                    self._purgatories.role_changed(partition)
+            elif key in self._hosted.partitions:
+                gone += self._drop_partition(key)
+        return gone
 
-    def _update_partition(self, key: TopicPartition, topic: TopicInfo, info: PartitionInfo) -> None:
-        partition = self._hosted.partitions.get(key)
-        if partition is None:
-            partition = Partition(key, topic.topic_id, self._node_id, self._metrics.topic(topic.name))
-            self._hosted.partitions[key] = partition
-            self._open_log(partition)
+    def _add_partition(
+        self, key: TopicPartition, topic: TopicInfo, info: PartitionInfo, is_start: bool
+    ) -> None:
+        partition = Partition(key, topic.topic_id, self._node_id, self._metrics.topic(topic.name))
+        self._hosted.partitions[key] = partition
         partition.take_role(info)
-        self._purgatories.role_changed(partition)
-
-    def _open_log(self, partition: Partition) -> None:
-        log = self._logs.get(partition.key)
-        if log is not None:
+        log = self._logs.get(key)
+        if log is not None and key not in self._being_removed:
             self._attach(partition, log)
-            return
-        self._under_way += 1
-        try:
-            make = self._logs.plan_new(partition.key, partition.topic_id)
-        except Exception as error:  # noqa: BLE001 - told with the others, below
-            self._opened(partition, None, error)
-            return
-        self._runtime.run_blocking(make, lambda log, error: self._opened(partition, log, error))
+        elif is_start and self._logs.failed_dirs:
+            # Its log may lie in a directory that could not be opened: an empty one elsewhere would hide it.
+            partition.is_offline = True
+        else:
+            self._under_way += 1
+            self._after_removal(key, partial(self._make_log, partition))
 
-    def _opened(self, partition: Partition, log: Log | None, error: BaseException | None) -> None:
+    def _after_removal(self, key: TopicPartition, then: Callable[[], None]) -> None:
+        if key in self._being_removed:
+            self._being_removed[key].append(then)
+        else:
+            then()
+
+    def _make_log(self, partition: Partition) -> None:
+        try:
+            make = self._logs.plan_new(
+                partition.key, partition.topic_id, partition.leader_epoch if partition.is_leader else None
+            )
+        except Exception as error:  # noqa: BLE001 - told below, with what the thread may find
+            self._made(partition, None, error)
+            return
+        self._runtime.run_blocking(make, lambda log, error: self._made(partition, log, error))
+
+    def _made(self, partition: Partition, log: Log | None, error: BaseException | None) -> None:
         if log is not None:
             self._logs.add(log)
             if self._hosted.partitions.get(partition.key) is partition:
                 self._attach(partition, log)
             else:  # deleted while it was being made
-                self._logs.delete(partition.key)
-        elif error is not None:
+                self._remove([log], layout.DELETE_DIR)
+        else:
+            partition.is_offline = True
             _logger.error("the log of %s could not be made", partition.key, exc_info=error)
         self._step_done()
 
     def _attach(self, partition: Partition, log: Log) -> None:
-        partition.log = log
-        if partition.is_leader:
-            partition.raise_high_watermark(log)
+        partition.attach(log, self._logs.handles, self._lanes.of(log.dir).handles)
+        self._watermarks.update(partition)
+        partition.set_durable(log.config.flush_messages == 1)
         self._purgatories.role_changed(partition)
 
-    def _remove_topic(self, topic: TopicInfo) -> None:
-        for number in range(len(topic.partitions)):
-            partition = self._hosted.partitions.pop(TopicPartition(topic.name, number), None)
-            if partition is not None:
-                partition.is_leader = False
-                log, partition.log = partition.log, None
-                self._purgatories.role_changed(partition)
-                if log is not None:
-                    self._logs.delete(partition.key)
+    # -- what is gone
+
+    def _drop_topic(self, topic: TopicInfo) -> list[Log]:
         self._metrics.forget_topic(topic.name)
+        keys = (TopicPartition(topic.name, number) for number in range(len(topic.partitions)))
+        return [log for key in keys for log in self._drop_partition(key)]
+
+    def _drop_partition(self, key: TopicPartition) -> list[Log]:
+        partition = self._hosted.partitions.pop(key, None)
+        log = partition.detach() if partition is not None else None
+        if partition is not None:
+            self._purgatories.role_changed(partition)
+        return [log] if log is not None else []
+
+    def _strays(self, image: ClusterImage) -> list[Log]:
+        """Logs that the cluster does not know, or knows under another id: made anew while this broker was away."""
+        return [log for log in self._logs.logs.values() if self._is_stray(log, image)]
+
+    def _is_stray(self, log: Log, image: ClusterImage) -> bool:
+        topic = image.topics.get(log.partition.topic)
+        info = image.partition(*log.partition)
+        return (
+            topic is None
+            or info is None
+            or self._node_id not in info.replicas
+            or (log.topic_id is not None and log.topic_id != topic.topic_id)
+        )
+
+    def _remove(self, logs: list[Log], mark: str) -> None:
+        """Rename the directories on their lanes, then write each log directory's checkpoints without them."""
+        by_dir: dict[LogDir, list[Log]] = {}
+        for log in logs:
+            by_dir.setdefault(log.dir, []).append(log)
+        for log_dir, gone in by_dir.items():
+            keys = [log.partition for log in gone]
+            for key in keys:
+                self._being_removed[key] = []
+            works = [self._logs.plan_removal(key, mark) for key in keys]
+            works.append(self._logs.plan_checkpoint(log_dir))
+            self._under_way += 1
+            self._lanes.of(log_dir).run(partial(_do_all, works), partial(self._removed, keys))
+
+    def _removed(self, keys: list[TopicPartition], _: None, error: BaseException | None) -> None:
+        if error is not None:
+            _logger.error("the files of %s could not be removed", keys[0], exc_info=error)
+        for key in keys:
+            for then in self._being_removed.pop(key):
+                then()
+        self._step_done()
 
     def _step_done(self) -> None:
         self._under_way -= 1
@@ -126,3 +211,8 @@ class Assignments:
             waiting, self._waiting = self._waiting, []
             for ready in waiting:
                 ready()
+
+
+def _do_all(works: list[Callable[[], None]]) -> None:
+    for work in works:
+        work()

@@ -1,4 +1,8 @@
-"""Fetch below the api floor: read each partition within the limits, and wait where there is too little."""
+"""Fetch below the api floor: read each partition within the limits, and wait where there is too little.
+
+Records come as views of mapped files or small copies. What is not in memory is first read on another thread, and what
+is lent to a lane is read there; the loop never waits for a disk.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,23 @@ from collections.abc import Callable, Sequence
 
 from ottla.errors import BrokerError, OffsetOutOfRangeError
 from ottla.replica.hosted import Hosted
+from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
-from ottla.replica.results import (
-    CONSUMER,
-    NO_EPOCH,
-    EpochEnd,
-    FetchEntry,
-    FetchParams,
-    FetchResult,
-)
+from ottla.replica.results import CONSUMER, NO_EPOCH, EpochEnd, FetchEntry, FetchParams, FetchResult
 from ottla.replica.waits import DelayedFetch, Purgatories
+from ottla.replica.watermarks import Watermarks
+from ottla.runtime import LoopRuntime
 from ottla.storage import log_reader
+from ottla.storage.fs import ColdPagesError
 from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
+from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.windows import WindowCache
 
 _logger = logging.getLogger(__name__)
+
+# Memory may be so short that pages are gone again before they are sent: then the loop waits for them after all.
+_MAX_WARMINGS = 3
 
 Fetched = Callable[[list[FetchResult]], None]
 
@@ -29,106 +35,238 @@ Fetched = Callable[[list[FetchResult]], None]
 class Fetches:
     """The way of records out of the logs of this broker."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories) -> None:
-        self._hosted = hosted
-        self._purgatories = purgatories
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        hosted: Hosted,
+        purgatories: Purgatories,
+        lanes: Lanes,
+        watermarks: Watermarks,
+    ) -> None:
+        self.runtime = runtime
+        self.hosted = hosted
+        self.purgatories = purgatories
+        self.lanes = lanes
+        self.windows = WindowCache()
+        self._watermarks = watermarks
 
-    def fetch(self, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched) -> DelayedFetch | None:
-        """Read, and call `done` with a result for each entry: at once, unless there is too little to send.
+    def fetch(self, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched) -> Fetch | None:
+        """Read, and call `done` with a result for each entry: at once, unless something must be waited for.
 
-        A wait is returned, so that it can be cancelled when its client goes.
+        What waits is returned, so that it can be cancelled when its client goes.
         """
         if params.replica_id >= 0:
             self._note_follower(params.replica_id, entries)
-        results = self._read_all(params, entries)
+        fetch = Fetch(self, params, entries, done)
+        fetch.start()
+        return None if fetch.is_done else fetch
+
+    def _note_follower(self, replica_id: int, entries: Sequence[FetchEntry]) -> None:
+        """What a follower asks for, it has all below of."""
+        for entry in entries:
+            partition = self.hosted.partitions.get(entry.partition)
+            if partition is not None and partition.is_leader:
+                partition.follower_reached(replica_id, entry.fetch_offset, entry.log_start_offset)
+                self._watermarks.update(partition)
+                self.purgatories.delete_records.check(partition)
+
+
+class Fetch:
+    """One fetch under way: read everything, and if that was too little, wait and read everything again."""
+
+    __slots__ = (
+        "_done", "_entries", "_fetches", "_has_waited", "_left", "_one_batch", "_params", "_results", "_wait",
+        "_warmings", "is_done",
+    )  # fmt: skip
+
+    def __init__(
+        self, fetches: Fetches, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched
+    ) -> None:
+        self._fetches = fetches
+        self._params = params
+        self._entries = entries
+        self._done = done
+        self._results: list[FetchResult] = []
+        self._wait: DelayedFetch | None = None
+        self._has_waited = False
+        self._warmings = 0
+        self.is_done = False
+
+    def start(self) -> None:
+        self._read_all()
+
+    def cancel(self) -> None:
+        """Nobody wants the answer any more."""
+        self.is_done = True
+        if self._wait is not None:
+            self._fetches.purgatories.fetch.cancel(self._wait)
+            self._wait = None
+
+    def _answer_or_wait(self) -> None:
+        params, results = self._params, self._results
         if (
             params.max_wait_ms <= 0
-            or not entries
+            or not results
             or sum(result.size_bytes for result in results) >= params.min_bytes
             or any(result.error_code or result.diverging_epoch for result in results)
         ):
-            self._answer(params, results, done)
-            return None
-        watched = [(self._hosted.partitions[entry.partition], entry) for entry in entries]
-        wait = DelayedFetch(
-            params, watched, lambda: self._answer(params, self._read_all(params, entries), done)
-        )
+            self._answer()
+            return
+        partitions = self._fetches.hosted.partitions
+        watched = [(partitions[entry.partition], entry) for entry in self._entries]
+        self._has_waited = True
+        self._wait = DelayedFetch(params, watched, self._read_all)
         keys = [partition for partition, _ in watched]
-        done_now = self._purgatories.fetch.try_complete_else_watch(wait, keys, params.max_wait_ms)
-        return None if done_now else wait
+        self._fetches.purgatories.fetch.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
 
-    def _answer(self, params: FetchParams, results: list[FetchResult], done: Fetched) -> None:
-        if params.replica_id == CONSUMER:
+    def _answer(self) -> None:
+        if self.is_done:  # cancelled
+            return
+        self.is_done = True
+        # Nothing that is done holds views: a map goes when they are sent, not when garbage is next collected.
+        results, self._results, self._wait = self._results, [], None
+        if self._params.replica_id == CONSUMER:
+            partitions = self._fetches.hosted.partitions
             for result in results:
-                if result.size_bytes:
-                    partition = self._hosted.partitions.get(result.partition)
-                    if partition is not None:
-                        partition.metrics.bytes_out += result.size_bytes
-        done(results)
+                if result.size_bytes and (partition := partitions.get(result.partition)) is not None:
+                    partition.metrics.bytes_out += result.size_bytes
+        self._done(results)
 
-    def _note_follower(self, replica_id: int, entries: Sequence[FetchEntry]) -> None:
-        for entry in entries:
-            partition = self._hosted.partitions.get(entry.partition)
-            if partition is None or not partition.is_leader or partition.log is None:
-                continue
-            if partition.follower_reached(replica_id, entry.fetch_offset):
-                self._purgatories.high_watermark_moved(partition)
+    # -- one pass over all entries
 
-    def _read_all(self, params: FetchParams, entries: Sequence[FetchEntry]) -> list[FetchResult]:
+    def _read_all(self) -> None:
         """The first partition that has something gives at least one batch; the rest must fit into what is left."""
-        left = params.max_bytes
-        one_batch = not params.hard_max_bytes
-        results = []
-        for entry in entries:
-            result = self._read(params, entry, min(entry.max_bytes, left), one_batch)
-            results.append(result)
-            if result.size_bytes:
-                left = max(0, left - result.size_bytes)
-                one_batch = False
-        return results
+        self._results = []
+        self._left = self._params.max_bytes
+        self._one_batch = not self._params.hard_max_bytes
+        self._go_on()
 
-    def _read(self, params: FetchParams, entry: FetchEntry, max_bytes: int, one_batch: bool) -> FetchResult:
+    def _go_on(self) -> None:
+        entries, results = self._entries, self._results
+        while len(results) < len(entries):
+            result = self._read(entries[len(results)])
+            if result is None:
+                return  # it comes later, and then it goes on
+            self._add(result)
+        if self._has_waited:
+            self._answer()
+        else:
+            self._answer_or_wait()
+
+    def _add(self, result: FetchResult) -> None:
+        self._results.append(result)
+        self._warmings = 0
+        if result.size_bytes:
+            self._left = max(0, self._left - result.size_bytes)
+            self._one_batch = False
+
+    def _add_and_go_on(self, result: FetchResult) -> None:
+        self._add(result)
+        self._go_on()
+
+    def _read(self, entry: FetchEntry) -> FetchResult | None:
+        """What a partition gives now; None if another thread has to read it."""
+        fetches = self._fetches
         partition = None
         try:
-            partition = self._hosted.find(entry.partition, entry.topic_id)
-            partition.metrics.fetch_requests += 1
+            partition = fetches.hosted.find(entry.partition, entry.topic_id)
             log = partition.leader_log()
             partition.check_epoch(entry.current_leader_epoch)
-            if entry.last_fetched_epoch != NO_EPOCH:
-                diverging = _divergence(partition, log, entry)
-                if diverging is not None:
-                    return FetchResult(
-                        entry.partition, 0, log.high_watermark, log.last_stable_offset, log.start_offset,
-                        [] if params.isolation is Isolation.COMMITTED else None, b"", diverging,
-                    )  # fmt: skip
-            found = log_reader.read(
-                log, entry.fetch_offset, max_bytes, isolation=params.isolation, min_one_batch=one_batch
+            if partition.is_lent:
+                return self._read_lent(partition, log, entry)
+            return self._read_log(
+                partition, log, entry, fetches.windows, cached_only=self._warmings < _MAX_WARMINGS
             )
-        except BrokerError as error:
-            return FetchResult(entry.partition, error.code)
-        except Exception:
-            _logger.exception("reading %s failed", entry.partition)
-            if partition is not None:
-                partition.metrics.failed_fetch_requests += 1
-            return FetchResult(entry.partition, BrokerError.code)
-        records = found.slice.read() if found.slice is not None else b""
+        except ColdPagesError as cold:
+            self._warmings += 1
+            fetches.runtime.run_blocking(cold.warm, lambda _, error: self._warmed(error))
+            return None
+        except Exception as error:  # noqa: BLE001 - told for this partition; the others are read
+            return _failure(entry, partition, error)
+
+    def _warmed(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._warmings = _MAX_WARMINGS  # the loop will find the same error, and knows what to do with it
+        self._go_on()
+
+    def _read_lent(self, partition: Partition, log: Log, entry: FetchEntry) -> FetchResult | None:
+        """Read on the lane, unless it is clear from here that there is nothing new."""
+        isolation = self._params.isolation
+        if entry.fetch_offset == partition.limit(log, isolation) and entry.last_fetched_epoch == NO_EPOCH:
+            stable_offset = partition.limit(log, Isolation.COMMITTED)
+            aborted: list[AbortedTxn] | None = [] if isolation is Isolation.COMMITTED else None
+            return FetchResult(
+                entry.partition, 0, log.high_watermark, stable_offset, log.start_offset, aborted
+            )
+
+        def done(result: FetchResult | None, error: BaseException | None) -> None:
+            self._add_and_go_on(result or _failure(entry, partition, error))
+
+        self._fetches.lanes.on(
+            partition, lambda log: self._read_log(partition, log, entry, None, cached_only=False), done
+        )
+        return None
+
+    def _read_log(
+        self,
+        partition: Partition,
+        log: Log,
+        entry: FetchEntry,
+        windows: WindowCache | None,
+        cached_only: bool,
+    ) -> FetchResult:
+        """Read from the log, on the thread that owns it; without windows, copied."""
+        params = self._params
+        only_committed = params.isolation is Isolation.COMMITTED
+        if entry.last_fetched_epoch != NO_EPOCH:
+            diverging = _divergence(log, entry)
+            if diverging is not None:
+                return FetchResult(
+                    entry.partition, 0, log.high_watermark, log.last_stable_offset, log.start_offset,
+                    [] if only_committed else None, b"", diverging,
+                )  # fmt: skip
+        found = log_reader.read(
+            log,
+            entry.fetch_offset,
+            min(entry.max_bytes, self._left),
+            isolation=params.isolation,
+            min_one_batch=self._one_batch,
+            cached_only=cached_only,
+        )
+        part = found.slice
+        records: list[memoryview] | bytes = b""
+        size_bytes = 0
+        if part is not None and (not found.is_cut or params.hard_max_bytes):
+            size_bytes = part.size
+            records = part.views(windows) if windows is not None and cached_only else part.read()
+        partition.metrics.fetch_requests += 1
         return FetchResult(
             entry.partition, 0, found.high_watermark, found.last_stable_offset, found.start_offset,
-            found.aborted if params.isolation is Isolation.COMMITTED else None, records,
-            size_bytes=len(records),
+            found.aborted if only_committed else None, records, None, -1, size_bytes,
         )  # fmt: skip
 
 
-def _divergence(partition: Partition, log: Log, entry: FetchEntry) -> EpochEnd | None:
+def _failure(entry: FetchEntry, partition: Partition | None, error: BaseException | None) -> FetchResult:
+    if partition is not None:
+        partition.metrics.fetch_requests += 1
+    if isinstance(error, BrokerError):
+        return FetchResult(entry.partition, error.code)
+    _logger.error("reading %s failed", entry.partition, exc_info=error)
+    if partition is not None:
+        partition.metrics.failed_fetch_requests += 1
+    return FetchResult(entry.partition, BrokerError.code)
+
+
+def _divergence(log: Log, entry: FetchEntry) -> EpochEnd | None:
     """Where the reader's log parts from this one, if its last record is of another history."""
     epoch, end_offset = log.epochs.end_offset_for(entry.last_fetched_epoch, log.end_offset)
     if epoch < 0 or end_offset < 0:
         raise OffsetOutOfRangeError(
-            f"{partition.key}: the end of epoch {entry.last_fetched_epoch}, the last one fetched, is not known"
+            f"{log.partition}: the end of epoch {entry.last_fetched_epoch}, the last one fetched, is not known"
         )
     if entry.fetch_offset < log.start_offset:
         raise OffsetOutOfRangeError(
-            f"{partition.key}: offset {entry.fetch_offset} lies before the log start {log.start_offset}"
+            f"{log.partition}: offset {entry.fetch_offset} lies before the log start {log.start_offset}"
         )
     if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
         return EpochEnd(epoch, end_offset)

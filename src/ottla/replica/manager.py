@@ -11,10 +11,13 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.metrics import Metrics
 from ottla.replica.appends import Appends
 from ottla.replica.assignments import Assignments
-from ottla.replica.fetches import Fetches
+from ottla.replica.fetches import Fetch, Fetches
 from ottla.replica.hosted import Hosted
+from ottla.replica.lanes import Lanes
+from ottla.replica.offsets import Offsets
 from ottla.replica.partition import Partition
-from ottla.replica.waits import DelayedFetch, DelayedProduce, Purgatories
+from ottla.replica.waits import DelayedProduce, Purgatories
+from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
@@ -34,13 +37,27 @@ class ReplicaManager:
         config_of: Callable[[str], LogConfig],
     ) -> None:
         self._hosted = Hosted()
-        self.purgatories = Purgatories(runtime, 1000)
+        self.purgatories = Purgatories(runtime, config)
+        self._lanes = Lanes(runtime)
+        watermarks = Watermarks(self._lanes, self.purgatories)
         self._assignments = Assignments(
-            runtime, log_manager, self._hosted, self.purgatories, node_id, metrics, config_of
+            runtime,
+            log_manager,
+            self._hosted,
+            self.purgatories,
+            self._lanes,
+            watermarks,
+            node_id,
+            metrics,
+            config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
-        self.append = Appends(self._hosted, self.purgatories).append
-        self.fetch = Fetches(self._hosted, self.purgatories).fetch
+        self.append = Appends(self._hosted, self.purgatories, self._lanes).append
+        self.fetch = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks).fetch
+        offsets = Offsets(self._hosted, self.purgatories, self._lanes)
+        self.list_offset = offsets.list_offset
+        self.end_offset_for_epoch = offsets.end_offset_for_epoch
+        self.delete_records = offsets.delete_records
         self.apply_image = self._assignments.apply
         self.when_ready = self._assignments.when_ready
 
@@ -51,5 +68,6 @@ class ReplicaManager:
         """The client is gone: what it produced stays, nobody needs the answer."""
         self.purgatories.produce.cancel(wait)
 
-    def cancel_fetch(self, wait: DelayedFetch) -> None:
-        self.purgatories.fetch.cancel(wait)
+    def cancel_fetch(self, fetch: Fetch) -> None:
+        """The client is gone."""
+        fetch.cancel()

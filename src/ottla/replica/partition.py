@@ -20,9 +20,12 @@ from ottla.errors import (
 from ottla.metrics import TopicMetrics
 from ottla.replica import isr
 from ottla.replica.results import NO_EPOCH
+from ottla.storage import log_reader
 from ottla.storage.fs import Bytes
+from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import AppendInfo, Log
+from ottla.storage.log_reader import Isolation
 from ottla.storage.validation import Origin
 
 ALL_REPLICAS = -1
@@ -32,8 +35,9 @@ class Partition:
     """Made when the image gives this broker a replica; `log` is None until its files are there."""
 
     __slots__ = (
-        "_follower_ends", "_isr", "_node_id", "_replica_count", "is_leader", "key", "leader_epoch", "log", "metrics",
-        "topic_id",
+        "_follower_ends", "_follower_starts", "_handles", "_isr", "_lane_handles", "_lent_log", "_loans",
+        "_node_id", "_replica_count", "_replicas", "_stable_offset", "goes_by_lane", "is_durable",
+        "is_leader", "is_lent", "is_offline", "key", "leader_epoch", "log", "metrics", "topic_id",
     )  # fmt: skip
 
     def __init__(self, key: TopicPartition, topic_id: uuid.UUID, node_id: int, metrics: TopicMetrics) -> None:
@@ -41,27 +45,115 @@ class Partition:
         self.topic_id = topic_id
         self.metrics = metrics
         self.log: Log | None = None
+        self.is_offline = False  # its log may lie in a directory that could not be opened
         self.is_leader = False
         self.leader_epoch = NO_EPOCH
         self._node_id = node_id
         self._replica_count = 1
         self._isr: tuple[int, ...] = ()
+        self._replicas: tuple[int, ...] = ()
         self._follower_ends: dict[int, int] = {}
+        self._follower_starts: dict[int, int] = {}
+        self.is_lent = False  # to the thread of its log directory; then only that may touch the log
+        self.goes_by_lane = False  # its appends do, that is
+        self.is_durable = False
+        self._loans = 0
+        self._lent_log: Log | None = None
+        self._stable_offset = 0
+
+    # -- the log, and whose it is
+
+    def attach(self, log: Log, handles: HandlePool, lane_handles: HandlePool) -> None:
+        """The log is there. It counts its open files with the loop's, or with those of its directory's lane."""
+        self.log = log
+        self._handles = handles
+        self._lane_handles = lane_handles
+        self._choose_way()
+
+    def set_durable(self, is_durable: bool) -> None:
+        """A log that is flushed before anything is answered stays with its directory's thread."""
+        if is_durable == self.is_durable:
+            return
+        self.is_durable = is_durable
+        if is_durable:
+            self.lend()
+        else:
+            # What is still queued there has loans of its own: the log comes back after that.
+            self.give_back()
+
+    def lend(self) -> None:
+        self._loans += 1
+        log = self.log
+        if self._loans == 1 and log is not None:
+            self._lent_log = log
+            self._stable_offset = log.last_stable_offset
+            log.flusher.hold()
+            log.use_handles(self._lane_handles)
+            self.is_lent = self.goes_by_lane = True
+
+    def give_back(self) -> None:
+        self._loans -= 1
+        log = self.log
+        if self._loans == 0:
+            self.is_lent = False
+            self._lent_log = None
+            if log is not None:
+                log.use_handles(self._handles)
+                log.flusher.let_go()
+            self._choose_way()
+
+    def _choose_way(self) -> None:
+        """The first append of a leader epoch writes that down on disk: one more reason to go by the lane."""
+        log = self.log
+        self.goes_by_lane = self.is_lent or (
+            log is not None and self.is_leader and log.epochs.latest_epoch != self.leader_epoch
+        )
+
+    def detach(self) -> Log | None:
+        """The partition is going away; its log is for whoever deletes it."""
+        log, self.log = self.log, None
+        self.is_leader = self.is_durable = False
+        return log
+
+    @property
+    def lent_log(self) -> Log:
+        """The log, for whoever it is lent to: also of a partition that has been detached meanwhile."""
+        assert self._lent_log is not None
+        return self._lent_log
+
+    def flush(self) -> None:
+        """Bring all that was appended to disk, on the lane's thread."""
+        log = self.lent_log
+        log.flush()
+        self.raise_high_watermark(log)
+        self._stable_offset = log.last_stable_offset
+
+    def limit(self, log: Log, isolation: Isolation) -> int:
+        """How far such a reader may read. Of a log that is lent, the last stable offset is that of its last flush."""
+        if self.is_lent and isolation is Isolation.COMMITTED:
+            return self._stable_offset
+        return log_reader.limit(log, isolation)
+
+    # -- the role
 
     def take_role(self, info: PartitionInfo) -> None:
         """Lead or follow, as the image says. A new leader knows nothing yet of how far its followers are."""
         if info.leader_epoch != self.leader_epoch:
-            self._follower_ends = {}
+            self._follower_ends, self._follower_starts = {}, {}
         self.is_leader = info.leader == self._node_id
         self.leader_epoch = info.leader_epoch
+        self._replicas = info.replicas
         self._replica_count = len(info.replicas)
         self._isr = info.isr
+        self._choose_way()
 
     # -- checks that come before every use
 
     def leader_log(self) -> Log:
         """The log, if this broker leads and can use it."""
         log = self.log
+        if self.is_offline:
+            raise LogDirOfflineError(f"{self.key} may lie in a log directory that is offline")
         if log is None or not self.is_leader:
             raise NotLeaderOrFollowerError(f"this broker does not lead {self.key}")
         if log.dir.failure is not None:
@@ -110,14 +202,21 @@ class Partition:
 
     def raise_high_watermark(self, log: Log) -> bool:
         """As far as every replica in sync has the log; True if it moved."""
-        if len(self._isr) == 1:
+        if self._replica_count == 1:
             return log.raise_high_watermark(log.end_offset)
         if self.is_under_minimum(log):
             return False
         offset = isr.high_watermark(self._node_id, log.end_offset, self._follower_ends, self._isr)
         return log.raise_high_watermark(offset)
 
-    def follower_reached(self, node_id: int, end_offset: int) -> bool:
-        """A follower's fetch says how far it is; True if that moved the high watermark."""
+    def follower_reached(self, node_id: int, end_offset: int, start_offset: int) -> None:
+        """A follower's fetch says how far it is, and where its log starts."""
         self._follower_ends[node_id] = end_offset
-        return self.raise_high_watermark(self.leader_log())
+        self._follower_starts[node_id] = start_offset
+
+    def low_watermark(self, log: Log) -> int:
+        """What is below is gone on every replica."""
+        if self._replica_count == 1:
+            return log.start_offset
+        starts = (self._follower_starts.get(node, -1) for node in self._replicas if node != self._node_id)
+        return min(log.start_offset, *starts)

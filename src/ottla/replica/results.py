@@ -48,6 +48,7 @@ class FetchEntry(NamedTuple):
     max_bytes: int
     current_leader_epoch: int = NO_EPOCH
     last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = NO_OFFSET  # a follower's own
 
 
 class EpochEnd(NamedTuple):
@@ -70,3 +71,29 @@ class FetchResult(NamedTuple):
     diverging_epoch: EpochEnd | None = None
     preferred: int = -1
     size_bytes: int = 0
+
+
+class OffsetResult(NamedTuple):
+    """An offset that was looked for; -1 where there is none."""
+
+    partition: TopicPartition
+    error_code: int = NO_ERROR
+    timestamp: int = -1
+    offset: int = NO_OFFSET
+    leader_epoch: int = NO_EPOCH
+
+
+class EpochEndResult(NamedTuple):
+    """The largest epoch at or below the one asked for, and where it ends; -1 where that is not known."""
+
+    partition: TopicPartition
+    error_code: int = NO_ERROR
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = NO_OFFSET
+
+
+class DeleteResult(NamedTuple):
+    """What DeleteRecords did to a partition; the low watermark is the lowest log start of its replicas."""
+
+    error_code: int = NO_ERROR
+    low_watermark: int = NO_OFFSET

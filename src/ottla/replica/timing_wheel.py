@@ -16,8 +16,7 @@ T = TypeVar("T")
 
 _BITS = 6
 _SLOTS = 1 << _BITS
-_LEVELS = 7
-_FARTHEST_MS = (1 << (_BITS * _LEVELS)) - 1  # 139 years; what lies beyond waits in the last slot
+_LEVELS = 11  # enough for any 64-bit number
 
 
 class Entry(Generic[T]):
@@ -54,7 +53,7 @@ class TimingWheel(Generic[T]):
 
     def _place(self, entry: Entry[T]) -> None:
         now_ms = self._now_ms
-        when_ms = min(max(entry.deadline_ms, now_ms), now_ms | _FARTHEST_MS)
+        when_ms = max(entry.deadline_ms, now_ms)
         level = max(0, (when_ms ^ now_ms).bit_length() - 1) // _BITS
         slot = (when_ms >> (level * _BITS)) & (_SLOTS - 1)
         slots = self._slots[level]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ottla.config import BrokerConfig
 from ottla.errors import (
     BrokerError,
     NotEnoughReplicasAfterAppendError,
@@ -16,21 +17,34 @@ from ottla.errors import (
 )
 from ottla.replica.partition import Partition
 from ottla.replica.purgatory import Purgatory, Waiter
-from ottla.replica.results import AppendResult, FetchEntry, FetchParams
+from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams
 from ottla.runtime import LoopRuntime
 from ottla.storage import log_reader
+from ottla.storage.layout import TopicPartition
 from ottla.storage.segment import Segment
 
 
 class Purgatories:
     """The three of a broker, and what wakes them."""
 
-    def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
-        self.produce: Purgatory[Partition] = Purgatory(runtime, purge_interval)
-        self.fetch: Purgatory[Partition] = Purgatory(runtime, purge_interval)
-        self.delete_records: Purgatory[Partition] = Purgatory(runtime, purge_interval)
+    def __init__(self, runtime: LoopRuntime, config: BrokerConfig) -> None:
+        self.produce: Purgatory[Partition] = Purgatory(
+            runtime, config.producer_purgatory_purge_interval_requests
+        )
+        self.fetch: Purgatory[Partition] = Purgatory(runtime, config.fetch_purgatory_purge_interval_requests)
+        self.delete_records: Purgatory[Partition] = Purgatory(
+            runtime, config.delete_records_purgatory_purge_interval_requests
+        )
 
         self._watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
+
+    def sizes(self) -> dict[str, int]:
+        """How many wait, by Kafka's names."""
+        return {
+            "Produce": self.produce.size,
+            "Fetch": self.fetch.size,
+            "DeleteRecords": self.delete_records.size,
+        }
 
     def is_watched(self, partition: Partition) -> bool:
         """Whether anybody waits for something of this partition."""
@@ -99,12 +113,58 @@ class DelayedProduce(Waiter[Partition]):
         self._results[entry.place] = self._results[entry.place]._replace(error_code=code)
 
     def complete(self) -> None:
-        self._done(self._results)
+        # Lists of the purgatory may keep this object for a while, but nothing that hangs on its answer.
+        done, self._done = self._done, _ignore
+        done(self._results)
 
     def expire(self) -> None:
         for entry in self._pending:
             self._refuse(entry, RequestTimedOutError.code)
-        self._done(self._results)
+        self.complete()
+
+
+class DelayedDeleteRecords(Waiter[Partition]):
+    """A DeleteRecords: done when the logs of all replicas start where they were told to."""
+
+    __slots__ = ("_done", "_pending", "_results")
+
+    def __init__(
+        self,
+        results: dict[TopicPartition, DeleteResult],
+        pending: list[tuple[Partition, int]],
+        done: Callable[[dict[TopicPartition, DeleteResult]], None],
+    ) -> None:
+        super().__init__()
+        self._results = results
+        self._pending = pending
+        self._done = done
+
+    def can_complete(self, key: Partition | None) -> bool:
+        self._pending = [
+            (partition, offset)
+            for partition, offset in self._pending
+            if not self._is_decided(partition, offset)
+        ]
+        return not self._pending
+
+    def _is_decided(self, partition: Partition, offset: int) -> bool:
+        try:
+            low_watermark = partition.low_watermark(partition.leader_log())
+        except BrokerError as error:
+            self._results[partition.key] = DeleteResult(error.code)
+            return True
+        self._results[partition.key] = DeleteResult(0, low_watermark)
+        return low_watermark >= offset
+
+    def complete(self) -> None:
+        done, self._done = self._done, _ignore
+        done(self._results)
+
+    def expire(self) -> None:
+        for partition, _ in self._pending:
+            late = self._results[partition.key]
+            self._results[partition.key] = late._replace(error_code=RequestTimedOutError.code)
+        self.complete()
 
 
 class DelayedFetch(Waiter[Partition]):
@@ -134,11 +194,11 @@ class DelayedFetch(Waiter[Partition]):
         try:
             log = partition.leader_log()
             partition.check_epoch(entry.current_leader_epoch)
-            limit = log_reader.limit(log, self._params.isolation)
+            limit = partition.limit(log, self._params.isolation)
             if entry.fetch_offset >= limit:
                 return entry.fetch_offset > log.end_offset
-            if self._params.min_bytes <= 1:
-                return True
+            if self._params.min_bytes <= 1 or partition.is_lent:
+                return True  # how much there is, only the lane could say
             start = self._starts.get(partition)
             if start is None:
                 start = self._starts[partition] = log_reader.start_of(log, entry.fetch_offset)
@@ -153,7 +213,14 @@ class DelayedFetch(Waiter[Partition]):
         return self._total >= self._params.min_bytes
 
     def complete(self) -> None:
-        self._answer()
+        answer, self._answer = self._answer, _nothing
+        answer()
 
     def expire(self) -> None:
-        self._answer()
+        self.complete()
+
+
+def _ignore(_: object) -> None: ...
+
+
+def _nothing() -> None: ...

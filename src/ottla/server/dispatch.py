@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.api import registry
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics
@@ -82,3 +82,18 @@ class Dispatcher:
     def run(self, route: Route, call: Call) -> Any:
         """Let the handler work: its response, PENDING, or what else a session understands."""
         return route.handle(self.services, call, call.request)
+
+
+class Intercepted:
+    """Stands between a call and its connection: what is answered goes through `answer` first, now or later."""
+
+    def __init__(self, call: Call, answer: Callable[[Peer, Call, Any], None]) -> None:
+        self._peer = call.peer
+        self._answer = answer
+        call.peer = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._peer, name)
+
+    def answered(self, call: Call, response: Any) -> None:
+        self._answer(self._peer, call, response)

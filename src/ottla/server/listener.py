@@ -24,6 +24,7 @@ class Listener:
         self._dispatcher = dispatcher
         self._config = config
         self._buffers = buffers
+        self.budget = buffers.budget
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
@@ -61,9 +62,8 @@ class Listener:
         of_host = self._per_address.get(host, 0)
         self._sessions.add(session)
         self._per_address[host] = of_host + 1
-        if len(self._sessions) > self._config.max_connections or of_host >= self._config.max_connections_from(
-            host
-        ):
+        config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
+        if len(self._sessions) > config.max_connections or of_host >= config.max_connections_from(host):
             self._metrics.connections_refused += 1
             log.warning("refusing a connection from %s: %d are open, %d of them from there",
                         session.address, len(self._sessions) - 1, of_host)  # fmt: skip
@@ -87,27 +87,33 @@ class Listener:
         now_ns = self._dispatcher.clock_ns()
         idle_ns = self._config.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):
-            if session.frame_began_ns:
+            if session.is_closing:  # and has not taken its last answers since the last time, or ever
+                session.abort()
+            elif session.frame_began_ns:
                 took_ns = now_ns - session.frame_began_ns
                 if took_ns > FRAME_GRACE_NS and session.partial_bytes * 10**9 < SLOWEST_BYTES_PER_S * took_ns:
                     log.warning(
                         "closing the connection from %s: a request did not arrive in time", session.address
                     )
                     session.abort()
-            elif idle_ns > 0 and now_ns - session.active_ns > idle_ns and not session.is_waiting:
+            elif 0 < idle_ns < now_ns - session.active_ns and not session.is_waiting:
                 log.info("closing the idle connection from %s", session.address)
                 session.close()
         self._sweeping = self._dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
 
     async def stop(self) -> None:
         """Accept no more, and end every connection after what it has been answered."""
+        for session in list(self._sessions):
+            session.close()
+        await asyncio.sleep(0)
+        self.abort()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def abort(self) -> None:
+        """Accept no more, and end every connection at once."""
         self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
         for session in list(self._sessions):
-            session.close()
-        await asyncio.sleep(0)
-        for session in list(self._sessions):
             session.abort()
-        if self._server is not None:
-            await self._server.wait_closed()

@@ -56,15 +56,14 @@ class _BrokerCollector(Collector):
     def _requests(self) -> Iterator[Metric]:
         requests = {APIS[key].name: counted for key, counted in self._metrics.requests.items() if key in APIS}
         count = CounterMetricFamily("kafka_network_requests", "Requests answered.", labels=["request"])
-        errors = CounterMetricFamily(
-            "kafka_network_request_errors", "Error codes answered.", labels=["request", "error"]
-        )
         for name, counted in requests.items():
             count.add_metric([name], counted.count)
-            for code, times in counted.errors.items():
-                errors.add_metric([name, str(code)], times)
         yield count
-        yield errors
+        for field in ("request_bytes", "response_bytes"):
+            family = CounterMetricFamily(f"kafka_network_{field}", "Bytes on the wire.", labels=["request"])
+            for name, counted in requests.items():
+                family.add_metric([name], getattr(counted, field))
+            yield family
         for field, metric, text in _TIMES:
             sums = CounterMetricFamily(f"kafka_network_{metric}", text, labels=["request"])
             for name, counted in requests.items():

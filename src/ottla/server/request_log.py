@@ -8,7 +8,7 @@ from typing import Any
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
 from ottla.protocol.errors import ErrorCode
-from ottla.server.dispatch import Dispatcher, Route
+from ottla.server.dispatch import Dispatcher, Intercepted, Route
 
 log = logging.getLogger("ottla.requests")
 
@@ -17,27 +17,12 @@ class LoggingDispatcher(Dispatcher):
     """Tells of every request: who, what, about which topics, how long, and which errors it was answered with."""
 
     def run(self, route: Route, call: Call) -> Any:
-        call.peer = _Told(call.peer, route, self.clock_ns)
-        response = super().run(route, call)
-        if response is not PENDING:
-            log.info(_line(route, call, response, self.clock_ns))
-        return response
+        def tell(peer: Peer, answered: Call, response: Any) -> None:
+            log.info(_line(route, answered, response, self.clock_ns))
+            peer.answered(answered, response)
 
-
-class _Told:
-    """Stands between a call and its connection, and tells of the answer that comes later."""
-
-    def __init__(self, peer: Peer, route: Route, clock_ns: Callable[[], int]) -> None:
-        self._peer = peer
-        self._route = route
-        self._clock_ns = clock_ns
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._peer, name)
-
-    def answered(self, call: Call, response: Any) -> None:
-        log.info(_line(self._route, call, response, self._clock_ns))
-        self._peer.answered(call, response)
+        Intercepted(call, tell)
+        return super().run(route, call)
 
 
 def _line(route: Route, call: Call, response: Any, clock_ns: Callable[[], int]) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ottla.server.listener import Listener
 
 MAX_WAITING_CALLS = 64
+MAX_HELD_BYTES = 256 << 10  # of answers made in one turn before they are given to the transport
+MAX_TURN_NS = 10_000_000  # then other connections have theirs: a megabyte of tiny requests takes a minute
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +42,17 @@ class Session(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
+        self._out_bytes = 0
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
+        self.is_closing = False
         self.address = "?"
         self.principal = "User:ANONYMOUS"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.active_ns = 0  # when the last bytes came or went
         self.frame_began_ns = (
-            0  # when the first byte of a frame that is still incomplete came; 0 if there is none
+            0  # when the first byte of a frame came that is still incomplete; 0: there is none
         )
 
     # -- the transport calls these
@@ -59,7 +63,7 @@ class Session(asyncio.BufferedProtocol):
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.active_ns = self._dispatcher.clock_ns()
         if not self._listener.opened(self):
-            transport.abort()
+            self.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.get_buffer()
@@ -70,36 +74,41 @@ class Session(asyncio.BufferedProtocol):
         self._take_frames()
 
     def _take_frames(self) -> None:
-        """Handle every request that has come whole, as long as not too many wait for their answers."""
-        reader = self._reader
+        """Handle every request that has come whole, until there is a reason to pause; the rest is kept."""
+        reader, paused_for = self._reader, self._paused_for
         self._in_turn = True
         try:
-            while len(self._waiting) < MAX_WAITING_CALLS:
+            while not paused_for:
                 view = reader.next_frame()
-                if view is None or self._transport is None:
+                if view is None or self.is_closing:
                     break
-                self._receive(view, self.active_ns)
+                started_ns = self._receive(view, self.active_ns)
+                if self._out_bytes > MAX_HELD_BYTES:
+                    self._flush()
+                if started_ns - self.active_ns > MAX_TURN_NS:
+                    self._pause("others")
+                    self._dispatcher.services.runtime.call_soon(self._next_turn)
+                if len(self._waiting) >= MAX_WAITING_CALLS:
+                    self._pause("answers")
             else:
                 reader.park()
-                self._pause("answers")
         except (DecodeError, ProtocolError, UnknownRequestError) as error:
             self._refuse(str(error))
         finally:
             self._in_turn = False
         if self._out:
             self._flush()
-        if not reader.is_partial:
-            self.frame_began_ns = 0
-        elif not self.frame_began_ns:
-            self.frame_began_ns = self.active_ns
         if reader.is_starved:
             self._pause("memory")
+        if paused_for or not reader.is_partial:
+            self.frame_began_ns = 0  # while the broker does not read, the client cannot be late
+        elif not self.frame_began_ns:
+            self.frame_began_ns = self.active_ns
 
     def pause_writing(self) -> None:
         self._pause("writing")
 
     def resume_writing(self) -> None:
-        self.active_ns = self._dispatcher.clock_ns()
         self._resume("writing")
 
     def eof_received(self) -> bool:
@@ -107,6 +116,7 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self.is_closing = True
         self._reader.close()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
@@ -117,7 +127,8 @@ class Session(asyncio.BufferedProtocol):
 
     # -- requests
 
-    def _receive(self, view: memoryview, now_ns: int) -> None:
+    def _receive(self, view: memoryview, now_ns: int) -> int:
+        """Handle one request; returns when that began."""
         dispatcher = self._dispatcher
         header = RequestHeader.parse(view)
         route = dispatcher.route(header.api_key, header.version)
@@ -137,23 +148,38 @@ class Session(asyncio.BufferedProtocol):
             response = CLOSE_CONNECTION
         if response is not PENDING:
             call.is_answered = True
-            self.answered(call, response)
+            call.peer.answered(call, response)
         elif not call.is_answered:
             call.local_done_ns = dispatcher.clock_ns()
+        return call.started_ns
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
-        if not call.is_open or self._transport is None:
+        if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:
             self.close()
             return
-        now_ns = self._dispatcher.clock_ns()
         route: Route = call.route
+        try:
+            parts = [] if response is NO_RESPONSE else route.respond(call.correlation_id, response)
+        except Exception:
+            log.exception(
+                "the answer to %s v%d from %s cannot be sent", route.api.name, call.version, self.address
+            )
+            self.close()
+            return
+        now_ns = self._dispatcher.clock_ns()
+        call.parts = parts
+        call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         route.metrics.record(
-            call.received_ns, call.started_ns, call.local_done_ns or now_ns, now_ns, call.size_bytes
+            call.received_ns,
+            call.started_ns,
+            call.local_done_ns or now_ns,
+            now_ns,
+            call.size_bytes,
+            size_bytes,
         )
-        call.parts = [] if response is NO_RESPONSE else route.respond(call.correlation_id, response)
         if call.throttle_ms > 0:
             self._mute(call.throttle_ms)
         if call is self._waiting[0]:
@@ -163,37 +189,38 @@ class Session(asyncio.BufferedProtocol):
         """Everything at the head of the line that has its answer leaves."""
         waiting = self._waiting
         while waiting and (parts := waiting[0].parts) is not None:
-            waiting.popleft()
+            self._out_bytes += waiting.popleft().answer_bytes
             self._out += parts
         if self._in_turn:
             return
         if self._out:
             self._flush()
         if "answers" in self._paused_for and len(waiting) < MAX_WAITING_CALLS:
-            self._paused_for.discard("answers")
-            self._take_frames()
-            self._read_on()
+            self._resume("answers")
 
     def _flush(self) -> None:
-        out, self._out = self._out, []
-        if self._transport is not None:
+        out, self._out, self._out_bytes = self._out, [], 0
+        if self._transport is not None and not self.is_closing:
             self._transport.writelines(out)
 
     # -- pausing and ending
 
     def _pause(self, reason: str) -> None:
-        if not self._paused_for and self._transport is not None:
+        if not self._paused_for and self._transport is not None and not self.is_closing:
             self._transport.pause_reading()
         self._paused_for.add(reason)
 
     def _resume(self, reason: str) -> None:
-        if reason in self._paused_for:
-            self._paused_for.discard(reason)
-            self._read_on()
-
-    def _read_on(self) -> None:
-        if not self._paused_for and self._transport is not None:
+        self._paused_for.discard(reason)
+        if self._paused_for or self._transport is None or self.is_closing:
+            return
+        self.active_ns = self._dispatcher.clock_ns()
+        self._take_frames()  # those that came before the pause
+        if not self._paused_for and not self.is_closing:
             self._transport.resume_reading()
+
+    def _next_turn(self) -> None:
+        self._resume("others")
 
     def _fed(self) -> None:
         """There is memory for the rest of the frame that is coming in."""
@@ -208,14 +235,16 @@ class Session(asyncio.BufferedProtocol):
         self.close()
 
     def close(self) -> None:
-        """End the connection; what was answered before still leaves."""
-        if self._transport is not None:
+        """End the connection; what was answered before still leaves, if the client takes it."""
+        if self._transport is not None and not self.is_closing:
             if self._out:
                 self._flush()
+            self.is_closing = True
             self._transport.close()
 
     def abort(self) -> None:
         """End the connection at once."""
+        self.is_closing = True
         if self._transport is not None:
             self._transport.abort()
 

@@ -5,6 +5,9 @@ The recovery point, below which nothing needs checking after a crash, moves only
 that fails takes the log directory offline, and whoever waited is told the error, never success.
 
 The files are opened anew, by path, on the thread that syncs them: no handle is shared with the log's owner.
+
+A log that is lent to another thread has its flusher held: nothing is begun in the background, and what a sync begun
+before has to say waits, until the log is back.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class Flusher:
         self._busy = False
         self._again = False
         self._stopped = False
+        self._held = False
+        self._late: list[tuple[_Plan, BaseException | None]] = []  # syncs that ended while it was held
         self._names = 1  # changes of names in the directory so far,
         self._durable_names = 0  # and how many of them are on disk
         self._cuts = 0  # a sync begun before a truncation says nothing about the log after it
@@ -77,12 +82,27 @@ class Flusher:
             self._tell_all(refusal)
             return
         self.requested = self._log.end_offset
-        if self._busy:
+        if self._busy or self._held:
             self._again = True
             return
         self._busy = True
         plan = self._plan()
         self._runtime.run_blocking(plan.work, lambda _, error: self._synced(plan, error))
+
+    def hold(self) -> None:
+        """From now on the log belongs to another thread, which flushes by itself with `flush_now`."""
+        self._held = True
+
+    def let_go(self) -> None:
+        """The log is back on its owner's thread."""
+        self._held = False
+        late, self._late = self._late, []
+        for plan, error in late:
+            self._synced(plan, error)
+        if self._again and not self._busy:
+            self._again = False
+            if self.recovery_point < self._log.end_offset or self._names != self._durable_names:
+                self.request()
 
     def segment_added(self) -> None:
         """A roll: the old segment is flushed in the background, and the new one has a name to make durable."""
@@ -143,6 +163,11 @@ class Flusher:
         return _Plan(self._log.end_offset, self._cuts, self._names, work)
 
     def _synced(self, plan: _Plan, error: BaseException | None) -> None:
+        if self._held:
+            if isinstance(error, OSError):
+                self._log.dir.fail(error, "flushing")
+            self._late.append((plan, error))
+            return
         self._busy = False
         if self._stopped:
             return

@@ -13,9 +13,23 @@ import fcntl
 import mmap
 import os
 import resource
+from collections.abc import Callable
 from typing import Protocol
 
 Bytes = bytes | bytearray | memoryview
+
+MAP_GRAIN = mmap.ALLOCATIONGRANULARITY
+# Pages come into memory and leave it in long runs: one look into each piece of this size tells about all of it.
+_PROBE_BYTES = 256 << 10
+_CANNOT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # a file system in memory, or an old kernel
+
+
+class ColdPagesError(Exception):
+    """What is to be read is not in memory. `warm` brings it there; it may run on any thread."""
+
+    def __init__(self, warm: Callable[[], None]) -> None:
+        super().__init__("a read would wait for the disk")
+        self.warm = warm
 
 
 class File(Protocol):
@@ -28,6 +42,12 @@ class File(Protocol):
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
         """Fill `buffer` from `position`; the number of bytes read, fewer only at the end of the file."""
+
+    def pread_cached(self, size: int, position: int) -> bytearray | None:
+        """As `pread` within the file, but None where that would wait for the disk."""
+
+    def is_cached(self, size: int, position: int) -> bool:
+        """Whether these bytes are most likely in memory, so that a map of them can be touched without waiting."""
 
     def pwrite(self, data: Bytes, position: int) -> None:
         """Write all of `data` at `position`."""
@@ -43,8 +63,8 @@ class File(Protocol):
     def sync(self) -> None:
         """fdatasync: data, and the size that is needed to read it, are on disk when this returns."""
 
-    def map(self, size: int) -> memoryview:
-        """The first `size` bytes (at least 1), read-only, following later writes.
+    def map(self, size: int, position: int = 0) -> memoryview:
+        """`size` bytes (at least 1) from `position` (a multiple of `MAP_GRAIN`) on, read-only, following later writes.
 
         To be released before the file is cut below `size`: touching a page that is gone ends the process."""
 
@@ -112,6 +132,32 @@ class RealFile:
             have += more
         return have
 
+    def pread_cached(self, size: int, position: int) -> bytearray | None:
+        buffer = bytearray(size)
+        try:
+            return buffer if os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT) == size else None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _CANNOT_SAY:
+                raise
+        self.pread_into(buffer, position)
+        return buffer
+
+    def is_cached(self, size: int, position: int) -> bool:
+        # Not mincore: it looks up each page (13 us a MiB), and needs the address of the map. A read of one byte that
+        # must not wait costs less than 1 us.
+        byte = bytearray(1)
+        try:
+            for at in (*range(position, position + size, _PROBE_BYTES), position + size - 1):
+                os.preadv(self._fd, (byte,), at, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in _CANNOT_SAY:
+                raise
+        return True
+
     def pwrite(self, data: Bytes, position: int) -> None:
         written = os.pwrite(self._fd, data, position)
         while written < len(data):
@@ -129,10 +175,10 @@ class RealFile:
     def sync(self) -> None:
         os.fdatasync(self._fd)
 
-    def map(self, size: int) -> memoryview:
+    def map(self, size: int, position: int = 0) -> memoryview:
         if self._fd < 0:  # mmap would take -1 for "no file" and give zeros
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        return memoryview(mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
+        return memoryview(mmap.mmap(self._fd, size, mmap.MAP_SHARED, mmap.PROT_READ, offset=position))
 
     def close(self) -> None:
         if self._fd >= 0:

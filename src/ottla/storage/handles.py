@@ -2,7 +2,8 @@
 
 Indexes and old segments open their files on first use and tell the pool; when it holds too many, the one opened
 longest ago is asked to let go. It opens again when it is next used. Logs being appended to are not in the pool.
-Only the thread that owns the logs uses it; work on other threads has segments of its own, without a pool.
+A pool belongs to one thread; a log that goes to another thread changes to the pool there. Work on other threads that
+does not own a log has segments of its own, without a pool.
 """
 
 from __future__ import annotations
@@ -30,5 +31,6 @@ class HandlePool:
         while len(self._open) > self.capacity:
             self._open.popitem(last=False)[1].release()
 
-    def closed(self, holder: Releasable) -> None:
-        self._open.pop(id(holder), None)
+    def closed(self, holder: Releasable) -> bool:
+        """It is not counted any more; whether it was."""
+        return self._open.pop(id(holder), None) is not None

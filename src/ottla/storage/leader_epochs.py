@@ -44,15 +44,8 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset): the largest epoch at or below the one asked for, and where the next one begins."""
-        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest_epoch:
-            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        if epoch == self.latest_epoch:
-            return epoch, log_end_offset
-        higher = next(i for i, entry in enumerate(self._entries) if entry[0] > epoch)
-        if higher == 0:
-            return epoch, self._entries[0][1]
-        return self._entries[higher - 1][0], self._entries[higher][1]
+        """As the function of this name, for the epochs of this log."""
+        return end_offset_for(self._entries, epoch, log_end_offset)
 
     def epoch_for(self, offset: int) -> int:
         """The epoch that wrote `offset`, or -1."""
@@ -83,3 +76,15 @@ class LeaderEpochs:
     def _set(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries
         self.latest_epoch = entries[-1][0] if entries else UNDEFINED_EPOCH
+
+
+def end_offset_for(entries: list[tuple[int, int]], epoch: int, log_end_offset: int) -> tuple[int, int]:
+    """(epoch, end offset): the largest epoch at or below the one asked for, and where the next one begins."""
+    if epoch == UNDEFINED_EPOCH or not entries or epoch > entries[-1][0]:
+        return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+    if epoch == entries[-1][0]:
+        return epoch, log_end_offset
+    higher = next(i for i, entry in enumerate(entries) if entry[0] > epoch)
+    if higher == 0:
+        return epoch, entries[0][1]
+    return entries[higher - 1][0], entries[higher][1]

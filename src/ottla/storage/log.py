@@ -82,13 +82,17 @@ class Log:
         self._runtime = runtime
         self._active = segments.active
         self._active.roll_jitter_ms = self._jitter_ms()
-        self._handles = handles or HandlePool()
-        for segment in segments:
-            segment.use_pool(self._handles)
+        self.use_handles(handles or HandlePool())
         self._deletions: list[
             tuple[int, Segment]
         ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
+
+    def use_handles(self, handles: HandlePool) -> None:
+        """Count open files there from now on: that of the thread which owns the log."""
+        self._handles = handles
+        for segment in self.segments:
+            segment.use_pool(handles)
 
     # -- offsets
 
@@ -145,9 +149,10 @@ class Log:
             raise self.dir.fail(error, f"appending to {self.partition}") from error
         if self.end_offset - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
-        # Not AppendInfo(...), as in validation.py.
+        # Not AppendInfo(...), for the same reason as in validation.py.
         return tuple.__new__(AppendInfo, (
-            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size, False,
+            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size,
+            False,
         ))  # fmt: skip
 
     def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
@@ -342,6 +347,7 @@ class Log:
                 self.epochs.truncate_from_end(offset)
                 return False
             later = [segment for segment in self.segments if segment.base_offset > offset]
+            self.segments.from_offset(offset)[0].check_not_lent()
             for segment in reversed(later):
                 self.segments.remove(segment)
                 segment.delete()
@@ -359,6 +365,8 @@ class Log:
     def truncate_fully_and_start_at(self, offset: int, start_offset: int | None = None) -> None:
         """Drop everything; the next record gets `offset`."""
         self.dir.check_online()
+        for segment in self.segments:
+            segment.check_not_lent()
         lost = self.flusher.cut(offset, begin_anew=True)
         try:
             old = list(self.segments)

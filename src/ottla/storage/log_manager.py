@@ -8,7 +8,7 @@ method each, called by whoever keeps time.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
@@ -50,7 +50,7 @@ class LogManager:
         self._opened: list[OpenedDir] = []
         # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
         # old segments, sockets.
-        self._handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
+        self.handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
@@ -137,7 +137,7 @@ class LogManager:
             start_offset=opened.start_offsets.get(partition, 0),
             may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
-            handles=self._handles,
+            handles=self.handles,
         )
         log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
         return log
@@ -169,8 +169,16 @@ class LogManager:
         log = self._logs.get(partition)
         return log if log is not None else self.add(self.plan_new(partition, topic_id)())
 
-    def plan_new(self, partition: TopicPartition, topic_id: uuid.UUID | None = None) -> Callable[[], Log]:
-        """Decide where a new log will lie. What is returned makes it and may run on any thread; then comes `add`."""
+    def plan_new(
+        self,
+        partition: TopicPartition,
+        topic_id: uuid.UUID | None = None,
+        leader_epoch: int | None = None,
+    ) -> Callable[[], Log]:
+        """Decide where a new log will lie. What is returned makes it and may run on any thread; then comes `add`.
+
+        With the epoch of its leader, that need not be written when the first record comes.
+        """
         if not layout.is_topic_name(partition.topic):
             raise StorageError(f"{partition.topic!r} is not a topic name")
         # Where making it failed once, something of it may lie: the next start would refuse a second copy elsewhere.
@@ -184,14 +192,16 @@ class LogManager:
             path = f"{log_dir.path}/{partition}"
             log = load_log(
                 log_dir, path, partition, config, self._runtime,
-                clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self._handles,
+                clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self.handles,
             )  # fmt: skip
-            if topic_id is not None:
-                try:
+            try:
+                if topic_id is not None:
                     checkpoint.write_topic_id(self._fs, f"{path}/{layout.PARTITION_METADATA}", topic_id)
-                except OSError as error:
-                    raise log_dir.fail(error, f"creating {partition}") from error
-                log.topic_id = topic_id
+                    log.topic_id = topic_id
+                if leader_epoch is not None:
+                    log.epochs.assign(leader_epoch, log.end_offset)
+            except OSError as error:
+                raise log_dir.fail(error, f"creating {partition}") from error
             return log
 
         return make
@@ -245,22 +255,36 @@ class LogManager:
 
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
+        log_dir = self._logs[partition].dir
+        self.plan_removal(partition)()
+        self.checkpoint(log_dir)
+
+    def plan_removal(self, partition: TopicPartition, mark: str = layout.DELETE_DIR) -> Callable[[], None]:
+        """Take a log out. What is returned closes and renames its files, and may run on any thread; the directory's
+        checkpoint is to be written after it. With the mark `-stray` the files stay for the user to look at."""
         log = self._logs.pop(partition)
         self._homes.pop(partition, None)
         self.cleaner.forget(partition)
-        log.abandon()
-        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
-        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, layout.DELETE_DIR)}"
-        try:
-            self._fs.rename(log.path, path)
-            self._fs.sync_dir(log.dir.path)
-        except OSError as error:
-            raise log.dir.fail(error, f"deleting {partition}") from error
-        self._doomed.append((self._runtime.monotonic_ms() + log.config.file_delete_delay_ms, log.dir, path))
         opened = self._dir_of(log)
-        if opened.cleaned.pop(partition, None) is not None:
-            opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
-        self.checkpoint(log.dir)
+        was_cleaned = opened.cleaned.pop(partition, None) is not None
+        cleaned = dict(opened.cleaned)
+        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
+        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, mark)}"
+
+        def remove() -> None:
+            log.abandon()
+            try:
+                self._fs.rename(log.path, path)
+                self._fs.sync_dir(log.dir.path)
+            except OSError as error:
+                raise log.dir.fail(error, f"deleting {partition}") from error
+            if was_cleaned:
+                opened.write(layout.CLEANER_OFFSETS, cleaned)
+            if mark == layout.DELETE_DIR:
+                due_ms = self._runtime.monotonic_ms() + log.config.file_delete_delay_ms
+                self._doomed.append((due_ms, log.dir, path))
+
+        return remove
 
     # -- background work
 
@@ -318,22 +342,40 @@ class LogManager:
         opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
 
     def _dir_of(self, log: Log) -> OpenedDir:
-        return next(opened for opened in self._opened if opened.dir is log.dir)
+        return self._opened_dir(log.dir)
+
+    def _opened_dir(self, log_dir: LogDir) -> OpenedDir:
+        return next(opened for opened in self._opened if opened.dir is log_dir)
 
     # -- checkpoints, stopping
 
     def checkpoint(self, only: LogDir | None = None) -> None:
         """Write recovery points, log start offsets and high watermarks of each directory."""
         for opened in self._opened:
-            if opened.dir.offline or only not in (None, opened.dir):
-                continue
-            logs = {partition: log for partition, log in self._logs.items() if log.dir is opened.dir}
-            started = {
-                tp: log for tp, log in logs.items() if log.start_offset > log.segments.first.base_offset
-            }
-            opened.write(layout.RECOVERY_POINTS, {tp: log.recovery_point for tp, log in logs.items()})
-            opened.write(layout.LOG_START_OFFSETS, {tp: log.start_offset for tp, log in started.items()})
-            opened.write(layout.HIGH_WATERMARKS, {tp: log.high_watermark for tp, log in logs.items()})
+            if only in (None, opened.dir):
+                self.plan_checkpoint(opened.dir)()
+
+    def plan_checkpoint(
+        self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS
+    ) -> Callable[[], None]:
+        """What a directory's checkpoints would say now. What is returned writes them, and may run on any thread."""
+        opened = self._opened_dir(log_dir)
+        logs = [log for log in self._logs.values() if log.dir is log_dir]
+        contents: dict[str, dict[TopicPartition, int]] = {}
+        if layout.RECOVERY_POINTS in names:
+            contents[layout.RECOVERY_POINTS] = {log.partition: log.recovery_point for log in logs}
+        if layout.LOG_START_OFFSETS in names:
+            started = [log for log in logs if log.start_offset > log.segments.first.base_offset]
+            contents[layout.LOG_START_OFFSETS] = {log.partition: log.start_offset for log in started}
+        if layout.HIGH_WATERMARKS in names:
+            contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
+
+        def write() -> None:
+            for name, offsets in contents.items():
+                if not log_dir.offline:
+                    opened.write(name, offsets)
+
+        return write
 
     def close(self) -> None:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""

@@ -18,7 +18,8 @@ from ottla.records.record import Record, read_records
 from ottla.storage import layout
 from ottla.storage.log import Log
 from ottla.storage.scan import Scan
-from ottla.storage.segment import LogSlice, Segment
+from ottla.storage.segment import Segment
+from ottla.storage.slices import LogSlice
 from ottla.storage.txn_index import AbortedTxn
 
 
@@ -38,6 +39,7 @@ class Read(NamedTuple):
     last_stable_offset: int
     start_offset: int
     aborted: list[AbortedTxn]
+    is_cut: bool  # the slice does not hold even its first batch
 
 
 class TimestampOffset(NamedTuple):
@@ -55,8 +57,12 @@ def read(
     *,
     isolation: Isolation = Isolation.HIGH_WATERMARK,
     min_one_batch: bool = True,
+    cached_only: bool = False,
 ) -> Read:
-    """Batches from the one that holds `offset` on. The slice may end inside a batch, as Kafka's do."""
+    """Batches from the one that holds `offset` on. The slice may end inside a batch, as Kafka's do.
+
+    With `cached_only`, ColdPagesError instead of a wait for the disk.
+    """
     log.dir.check_online()
     if not log.start_offset <= offset <= log.end_offset:
         raise OffsetOutOfRangeError(
@@ -64,20 +70,26 @@ def read(
         )
     readable_end = limit(log, isolation)
     found: LogSlice | None = None
+    is_cut = False
     aborted: list[AbortedTxn] = []
+    wanted = offset < readable_end and (max_bytes > 0 or min_one_batch)
     try:
-        for segment in log.segments.from_offset(offset) if offset < readable_end else []:
+        for segment in log.segments.from_offset(offset) if wanted else []:
+            if cached_only:
+                segment.check_open(offset, max_bytes)
+            until = _max_position(log, segment, readable_end, cached_only=cached_only)
             located = segment.read(
-                offset, max_bytes, _max_position(log, segment, readable_end), min_one_batch=min_one_batch
+                offset, max_bytes, until, min_one_batch=min_one_batch, cached_only=cached_only
             )
             if located is not None:
                 found = located[1]
+                is_cut = found.size < located[0].size
                 if isolation is Isolation.COMMITTED:
                     aborted = aborted_in(log, offset, _upper_bound(log, segment, found, readable_end))
                 break
     except OSError as error:
         raise log.dir.fail(error, f"reading {log.partition}") from error
-    return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted)
+    return Read(found, log.high_watermark, log.last_stable_offset, log.start_offset, aborted, is_cut)
 
 
 def limit(log: Log, isolation: Isolation) -> int:
@@ -87,12 +99,12 @@ def limit(log: Log, isolation: Isolation) -> int:
     return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
 
 
-def _max_position(log: Log, segment: Segment, end_offset: int) -> int:
+def _max_position(log: Log, segment: Segment, end_offset: int, *, cached_only: bool = False) -> int:
     """Where in the segment the part below `end_offset` ends."""
     next_base = log.segments.next_base(segment)
     if end_offset >= log.end_offset or (next_base is not None and next_base <= end_offset):
         return segment.size
-    located = segment.locate(end_offset)
+    located = segment.locate(end_offset, cached_only=cached_only)
     return segment.size if located is None else located.position
 
 

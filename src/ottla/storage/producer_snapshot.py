@@ -12,9 +12,8 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.errors import CorruptSnapshotError
+from ottla.records import kernel
 
 _VERSION = 1
 _HEADER = struct.Struct(">hIi")
@@ -38,7 +37,7 @@ class SnapshotEntry(NamedTuple):
 def encode(entries: Iterable[SnapshotEntry]) -> bytes:
     packed = [_ENTRY.pack(*entry) for entry in entries]
     data = bytearray(_HEADER.pack(_VERSION, 0, len(packed)) + b"".join(packed))
-    struct.pack_into(">I", data, 2, crc32c(memoryview(data)[_CRC_COVERS_FROM:]))
+    struct.pack_into(">I", data, 2, kernel.checksum(memoryview(data)[_CRC_COVERS_FROM:]))
     return bytes(data)
 
 
@@ -49,7 +48,7 @@ def decode(data: bytes, path: str) -> list[SnapshotEntry]:
     version, crc, count = _HEADER.unpack_from(data)
     if version != _VERSION:
         raise CorruptSnapshotError(f"{path}: version {version} is not known")
-    if crc != crc32c(memoryview(data)[_CRC_COVERS_FROM:]):
+    if crc != kernel.checksum(memoryview(data)[_CRC_COVERS_FROM:]):
         raise CorruptSnapshotError(f"{path}: the CRC does not match")
     if count < 0 or len(data) != _HEADER.size + count * _ENTRY.size:
         raise CorruptSnapshotError(f"{path}: {count} producers do not fill {len(data)} bytes")

@@ -21,6 +21,7 @@ from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
+from ottla.storage.parallel_scan import scan_whole
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.scan import Scan
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
@@ -213,7 +214,7 @@ class _Loader:
             max(self._start_offset, self._segments.first.base_offset), segment.base_offset, self._now_ms,
         )  # fmt: skip
         segment.begin_rebuild(self._config, aside=aside)
-        cut = recover_segment(segment, self._producers, self._epochs, flags)
+        cut = recover_segment(self._runtime, segment, self._producers, self._epochs, flags)
         if aside:
             segment.install_indexes()
         self._producers.end_offset = segment_end_offset(segment)
@@ -222,13 +223,16 @@ class _Loader:
 
 
 def recover_segment(
-    segment: Segment, producers: ProducerState, epochs: LeaderEpochs, flags: int = kernel.CHECK_CRC
+    runtime: Runtime,
+    segment: Segment,
+    producers: ProducerState,
+    epochs: LeaderEpochs,
+    flags: int = kernel.CHECK_CRC,
 ) -> bool:
     """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
     size = segment.file.size()
-    scan = Scan(segment.file, size, flags=flags)
     expected, noted = segment.base_offset, False
-    for window in scan:
+    for window in scan_whole(runtime, segment.file, size, flags):
         count = kernel.rows_in_order(window.rows, window.count, expected)
         if count:
             last = (count - 1) * kernel.ROW

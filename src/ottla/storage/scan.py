@@ -10,15 +10,13 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
 from ottla.records import batch, kernel
 from ottla.storage.fs import File
 
 WINDOW_BYTES = 4 << 20
 LARGE_BATCH_BYTES = 64 << 20
 _SMALLEST_BATCH_BYTES = 26  # an empty message of magic 0
-ROWS = 512  # keeps a call into the kernel under a millisecond of held GIL
+ROWS = 2048  # keeps a call into the kernel short, where it cannot let go of the GIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,8 @@ class Scan:
         if self._buffer[batch.MAGIC_AT] != batch.MAGIC_V2:
             self.status = kernel.BAD_LENGTH
             return
+        from crc32c import crc32c  # only here, for batches larger than a window
+
         header = batch.parse_header(self._buffer)
         crc, at = 0, batch.ATTRIBUTES_AT
         while at < size:

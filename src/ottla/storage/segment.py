@@ -7,34 +7,27 @@ last one. Only the last segment of a log is appended to; the others are opened w
 
 from __future__ import annotations
 
+import contextlib
 from array import array
+from functools import partial
 from typing import NamedTuple
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem
 from ottla.storage.handles import HandlePool
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
+from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, warm
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
+from ottla.storage.windows import Windows
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 # A lookup reads this much at once: most batches that follow an index entry begin within it.
 _LOOKUP_BYTES = 4096 + 64
-
-
-class LogSlice(NamedTuple):
-    """A range of a segment's file that a read may send. It may end inside a batch."""
-
-    file: File
-    position: int
-    size: int
-
-    def read(self) -> bytes:
-        return self.file.pread(self.size, self.position)
 
 
 class Located(NamedTuple):
@@ -69,6 +62,7 @@ class Segment:
         "size",
         "time_index",
         "txn_index",
+        "windows",
         "writable",
     )
 
@@ -96,6 +90,7 @@ class Segment:
         self.txn_index = TxnIndex(fs, self.path(layout.TXN_INDEX), base_offset)
         self._file: File | None = None
         self._pool: HandlePool | None = None
+        self.windows = Windows()
         self.writable = False
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
@@ -127,8 +122,13 @@ class Segment:
         self.txn_index.close()
 
     def use_pool(self, pool: HandlePool) -> None:
-        """From now on count what is open here; called by the thread that owns the log."""
+        """From now on what is open here counts there."""
+        old = self._pool
         self._pool = self.offset_index.pool = self.time_index.pool = pool
+        if old is not None:
+            for holder in (self, self.offset_index, self.time_index):
+                if old.closed(holder):
+                    pool.opened(holder)
 
     def release(self) -> None:
         """Let go of the log file; a read that still holds a slice of it keeps it open."""
@@ -259,11 +259,24 @@ class Segment:
 
     # -- reading
 
-    def locate(self, offset: int) -> Located | None:
+    def check_open(self, offset: int, size: int) -> None:
+        """ColdPagesError if nothing of this segment is open: to find its files may wait for the disk as well."""
+        if self._file is None and not self.writable:
+            fs, directory, base_offset = self._fs, self._directory, self.base_offset
+            raise ColdPagesError(lambda: _warm_segment(fs, directory, base_offset, offset, size))
+
+    def locate(self, offset: int, *, cached_only: bool = False) -> Located | None:
         """The first batch whose last offset is at or above `offset`; None when there is none."""
         indexed_offset, position = self.offset_index.lookup(offset)
         while position < self.size:
-            chunk = self.file.pread(_LOOKUP_BYTES, position)
+            chunk: Bytes | None
+            if cached_only:
+                chunk = self.file.pread_cached(min(_LOOKUP_BYTES, self.size - position), position)
+                if chunk is None:
+                    path = self.path(layout.LOG)
+                    raise ColdPagesError(partial(warm, self._fs, path, position, READ_AHEAD_BYTES))
+            else:
+                chunk = self.file.pread(_LOOKUP_BYTES, position)
             if position and indexed_offset >= 0:
                 if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
                     position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
@@ -287,15 +300,21 @@ class Segment:
         return None
 
     def read(
-        self, offset: int, max_bytes: int, max_position: int, *, min_one_batch: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        max_position: int,
+        *,
+        min_one_batch: bool,
+        cached_only: bool = False,
     ) -> tuple[Located, LogSlice] | None:
         """From the batch that holds `offset` (or the next one) on, at most `max_bytes` up to `max_position`."""
-        located = self.locate(offset)
+        located = self.locate(offset, cached_only=cached_only)
         if located is None or located.position >= max_position:
             return None
         wanted = max(max_bytes, located.size) if min_one_batch else max_bytes
         size = min(wanted, max_position - located.position)
-        return located, LogSlice(self.file, located.position, size)
+        return located, LogSlice(self.file, located.position, size, self.size, self.windows, self._fs)
 
     def load_first_timestamp(self) -> int:
         """The largest timestamp of the first batch, read again after a reload."""
@@ -360,9 +379,16 @@ class Segment:
 
     # -- cutting, renaming, deleting
 
+    def check_not_lent(self) -> None:
+        """Before a cut: a reader that touches what is gone would end the process."""
+        self.windows.drop_all()
+        if self.windows.are_lent:
+            raise StorageError(f"{self.path(layout.LOG)} cannot be cut while it is being sent to a reader")
+
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before
         it where it lay inside a batch."""
+        self.check_not_lent()
         located = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -417,3 +443,15 @@ class Segment:
 
     def _close_file(self) -> None:
         self._file = None  # slices that were read keep it open
+
+
+def _warm_segment(fs: FileSystem, directory: str, base_offset: int, offset: int, size: int) -> None:
+    """Look an offset up as a reader would, with the indexes, and bring what follows into memory."""
+    with contextlib.suppress(FileNotFoundError):
+        segment = Segment(fs, directory, base_offset, LogConfig())
+        try:
+            located = segment.locate(offset)
+            if located is not None:
+                warm(fs, segment.path(layout.LOG), located.position, size)
+        finally:
+            segment.close()

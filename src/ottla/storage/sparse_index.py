@@ -4,6 +4,9 @@ The file of the active segment is preallocated with zeros up to its largest size
 segment rolls or closes. Entries are written with pwrite and looked up through a read-only map, both opened on first
 use, so that thousands of old segments cost no descriptor until somebody reads from them.
 
+New entries are gathered and written some at a time: when somebody looks one up, when the file is trimmed or synced,
+or when there are many. A process that is killed loses those it had gathered, as if it had not yet come to them.
+
 After a crash an index may hold zeros, stale or missing entries. That is harmless: every segment from the recovery
 point on has its indexes rebuilt from its log, and an index that fails `sanity_check` is rebuilt as well.
 """
@@ -15,6 +18,7 @@ from ottla.records import kernel
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.handles import HandlePool
 
+_PENDING_BYTES = 1024
 _NO_LIMIT = 2**31  # a rebuilt index holds what its log calls for
 
 
@@ -23,7 +27,18 @@ class SparseIndex:
 
     ENTRY_SIZE = 0
 
-    __slots__ = ("_capacity", "_entries", "_file", "_fs", "_map", "_writable", "base_offset", "path", "pool")
+    __slots__ = (
+        "_capacity",
+        "_entries",
+        "_file",
+        "_fs",
+        "_map",
+        "_pending",
+        "_writable",
+        "base_offset",
+        "path",
+        "pool",
+    )
 
     def __init__(
         self, fs: FileSystem, path: str, base_offset: int, max_bytes: int, *, writable: bool = False
@@ -35,6 +50,7 @@ class SparseIndex:
         self._entries = -1  # not known until the file is looked at
         self._file: File | None = None
         self._map: memoryview | None = None
+        self._pending = bytearray()  # the last entries, not yet in the file
         self._writable = writable
         self.pool: HandlePool | None = None
 
@@ -77,6 +93,8 @@ class SparseIndex:
         return kernel.index_floor(self._mapped(), entries, self.ENTRY_SIZE, target)
 
     def _mapped(self) -> memoryview:
+        if self._pending:
+            self._write_pending()
         if self._map is None:
             file = self._opened()
             self._map = file.map(file.size())
@@ -95,25 +113,31 @@ class SparseIndex:
         entries = self.entries
         if entries >= self._capacity:
             raise IndexFullError(f"{self.path}: all {self._capacity} entries are used; the segment must roll")
-        file = self._file or self._opened()
-        file.pwrite(entry, entries * self.ENTRY_SIZE)
+        self._pending += entry
         self._entries = entries + 1
+        if len(self._pending) >= _PENDING_BYTES:
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._opened().pwrite(self._pending, self._entries * self.ENTRY_SIZE - len(self._pending))
+            self._pending.clear()
 
     def append_raw(self, entries: bytes | bytearray) -> None:
         """Add entries that the kernel made in order; those that do not fit are left out, an index may have gaps."""
         count = min(len(entries) // self.ENTRY_SIZE, self.room)
         if count > 0:
             fitting = entries[: count * self.ENTRY_SIZE]
-            self._opened().pwrite(fitting, self._entries * self.ENTRY_SIZE)
+            self._pending += fitting
             self._entries += count
+            self._write_pending()
             self._drop_map()
             self._note_last(fitting[-self.ENTRY_SIZE :])
 
     def open_for_append(self, max_bytes: int) -> None:
         """Preallocate: from now on entries may be added."""
         entries = self.entries
-        self._drop_map()
-        self._close_file()
+        self.release()
         self._capacity = max(max_bytes // self.ENTRY_SIZE, entries, 1)
         self._writable = True
         file = self._opened()
@@ -124,6 +148,7 @@ class SparseIndex:
     def keep_first(self, entries: int) -> None:
         """Forget all entries from slot `entries` on, zeroing them so that no stale one can be read later."""
         if entries < self.entries:
+            self._write_pending()
             dropped = self._entries - entries
             self._opened().pwrite(bytes(dropped * self.ENTRY_SIZE), entries * self.ENTRY_SIZE)
             self._entries = entries
@@ -131,6 +156,7 @@ class SparseIndex:
 
     def reset(self) -> None:
         """Forget everything, whatever is in the file; for rebuilding."""
+        self._pending.clear()
         self._drop_map()
         self._close_file()
         self._writable = True
@@ -142,6 +168,7 @@ class SparseIndex:
     def trim(self) -> None:
         """Cut the file to its entries and write no more."""
         entries = self.entries
+        self._write_pending()
         self._drop_map()
         if self._writable:
             self._opened().truncate(entries * self.ENTRY_SIZE)
@@ -149,6 +176,7 @@ class SparseIndex:
             self._writable = False
 
     def sync(self) -> None:
+        self._write_pending()
         if self._file is not None or self._fs.exists(self.path):
             self._opened().sync()
 
@@ -163,12 +191,15 @@ class SparseIndex:
         self.path = path
 
     def close(self) -> None:
+        """Close the files and write nothing: an index that counts was trimmed before."""
         if self.pool is not None:
             self.pool.closed(self)
+        self._pending.clear()
         self.release()
 
     def release(self) -> None:
-        """Close the files; the next use opens them again."""
+        """Close the files; the next use opens them again. Writes nothing: the pool asks for this in the middle of what
+        another log does, which must not fail for this one."""
         self._drop_map()
         self._close_file()
 

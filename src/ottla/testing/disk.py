@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Callable
 
-from ottla.storage.fs import Bytes
+from ottla.storage.fs import MAP_GRAIN, Bytes
 from ottla.testing.history import (
     ROOT,
     FileImage,
@@ -33,6 +33,12 @@ from ottla.testing.history import (
 
 class _Block(bytearray):
     """The bytes of one map. A subclass, because plain bytearrays cannot be referred to weakly."""
+
+    position = 0  # in the file
+
+    @property
+    def end(self) -> int:
+        return self.position + len(self)
 
 
 class _File:
@@ -55,14 +61,15 @@ class _File:
     def write(self, data: bytes, position: int) -> None:
         write_at(self.data, data, position)
         for block in self.live_maps():
-            end = min(len(block), position + len(data))
-            if position < end:
-                block[position:end] = data[: end - position]
+            start, end = max(block.position, position), min(block.end, position + len(data))
+            if start < end:
+                part = data[start - position : end - position]
+                block[start - block.position : end - block.position] = part
 
     def resize(self, size: int) -> None:
         for block in self.live_maps():
-            if size < len(block):
-                raise AssertionError(f"file cut to {size} bytes while {len(block)} bytes of it are mapped")
+            if size < block.end:
+                raise AssertionError(f"file cut to {size} bytes while {block.end} bytes of it are mapped")
         resize_to(self.data, size)
 
 
@@ -120,6 +127,12 @@ class SimulatedFile:
         buffer[: len(data)] = data
         return len(data)
 
+    def pread_cached(self, size: int, position: int) -> bytearray | None:
+        return bytearray(self.pread(size, position))
+
+    def is_cached(self, size: int, position: int) -> bool:
+        return True
+
     def pwrite(self, data: Bytes, position: int) -> None:
         file = self._check(write_error=errno.EBADF)
         if position < 0:
@@ -155,11 +168,12 @@ class SimulatedFile:
     def sync(self) -> None:
         self._disk.note(Sync(self._check().number))
 
-    def map(self, size: int) -> memoryview:
+    def map(self, size: int, position: int = 0) -> memoryview:
         file = self._check()
-        if not 0 < size <= len(file.data):
-            raise ValueError(f"cannot map {size} bytes of a file of {len(file.data)}")
-        block = _Block(file.data[:size])
+        if not 0 < size <= len(file.data) - position or position % MAP_GRAIN:
+            raise ValueError(f"cannot map {size} bytes at {position} of a file of {len(file.data)}")
+        block = _Block(file.data[position : position + size])
+        block.position = position
         file.maps.append(weakref.ref(block))
         return memoryview(block).toreadonly()
 

@@ -137,6 +137,13 @@ class _FaultyFile:
         self._system.check("read", self.path)
         return self._inner.pread_into(buffer, position)
 
+    def pread_cached(self, size: int, position: int) -> bytearray | None:
+        self._system.check("read", self.path)
+        return self._inner.pread_cached(size, position)
+
+    def is_cached(self, size: int, position: int) -> bool:
+        return self._inner.is_cached(size, position)
+
     def pwrite(self, data: Bytes, position: int) -> None:
         fault = self._system.should_fail("pwrite", self.path)
         if fault:
@@ -163,9 +170,9 @@ class _FaultyFile:
         if self.path not in self._system.lost_syncs:
             self._inner.sync()
 
-    def map(self, size: int) -> memoryview:
+    def map(self, size: int, position: int = 0) -> memoryview:
         self._system.check("map", self.path)
-        return self._inner.map(size)
+        return self._inner.map(size, position)
 
     def close(self) -> None:
         self._inner.close()

@@ -1,0 +1,142 @@
+"""DescribeConfigs, v1 to v4: the settings of topics and brokers, with where each value comes from.
+
+A broker describes itself (its own id) and what was set for all brokers (an empty name). Synonyms are told if asked
+for; from v3 on also each setting's type, and its documentation if asked for. No list of keys and an empty one ask for
+all. Log levels, client metrics and groups have settings in Kafka that ottla does not have: INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from ottla.api.access import CLUSTER_NAME, Operation, Resource
+from ottla.api.call import Call
+from ottla.api.registry import api
+from ottla.api.services import Services
+from ottla.cluster.config_views import (
+    ConfigView,
+    broker_config_views,
+    cluster_config_views,
+    topic_config_views,
+)
+from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError, UnknownTopicOrPartitionError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from ottla.storage.layout import is_topic_name
+
+
+class ConfigResource(IntEnum):
+    """What settings belong to; Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+NOT_THERE = {
+    ConfigResource.BROKER_LOGGER: "ottla does not change log levels while it runs.",
+    ConfigResource.CLIENT_METRICS: "ottla does not collect metrics of clients.",
+    ConfigResource.GROUP: "ottla has no settings of groups.",
+}
+
+
+def configs_refusal(
+    services: Services, call: Call, operation: Operation, resource_type: int, name: str
+) -> ErrorCode:
+    """NONE if the client may do this with the settings of a topic or broker."""
+    if resource_type == ConfigResource.TOPIC:
+        allowed = services.authorizer.allows(call.peer, operation, Resource.TOPIC, name)
+        return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    allowed = services.authorizer.allows(call.peer, operation, Resource.CLUSTER, CLUSTER_NAME)
+    return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def broker_number(services: Services, name: str) -> int | None:
+    """Which broker's settings: this one's number, or None for all brokers. Others are asked themselves."""
+    if not name:
+        return None
+    if not name.isascii() or not name.removeprefix("-").isdigit():
+        raise InvalidRequestError(f"A broker is named by its number, not by {name!r}.")
+    if int(name) != services.node_id:
+        raise InvalidRequestError(f"This is broker {services.node_id}: ask broker {name} itself.")
+    return services.node_id
+
+
+@api(32)
+def describe_configs(
+    services: Services, call: Call, request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    known = set(ConfigResource)
+    if any(resource.resource_type not in known for resource in request.resources):
+        # Kafka fails the request as a whole.
+        error = InvalidRequestError("Settings belong to a topic or a broker.")
+        return DescribeConfigsResponse(results=[_failed(one, error) for one in request.resources])
+    return DescribeConfigsResponse(
+        results=[_described(services, call, request, resource) for resource in request.resources]
+    )
+
+
+def _described(
+    services: Services, call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    kind, name = resource.resource_type, resource.resource_name
+    refusal = configs_refusal(services, call, Operation.DESCRIBE_CONFIGS, kind, name)
+    if refusal is not ErrorCode.NONE:
+        return DescribeConfigsResult(
+            error_code=refusal, error_message=None, resource_type=kind, resource_name=name
+        )
+    try:
+        views = _views(services, kind, name, resource.configuration_keys or None)
+    except BrokerError as error:
+        return _failed(resource, error)
+    return DescribeConfigsResult(
+        resource_type=kind, resource_name=name, configs=[_setting(view, request) for view in views]
+    )
+
+
+def _failed(resource: DescribeConfigsResource, error: BrokerError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=str(error),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _views(services: Services, kind: int, name: str, only: Sequence[str] | None) -> list[ConfigView]:
+    image, static = services.metadata.image, services.metadata.config.properties
+    if kind == ConfigResource.TOPIC:
+        if not is_topic_name(name):
+            raise InvalidTopicError(f"{name[:300]!r} is not the name of a topic.")
+        if name not in image.topics:
+            raise UnknownTopicOrPartitionError  # without words, as in Kafka
+        return topic_config_views(image, name, services.node_id, static, only)
+    if kind != ConfigResource.BROKER:
+        raise InvalidRequestError(NOT_THERE[ConfigResource(kind)])
+    if broker_number(services, name) is None:
+        return cluster_config_views(image, only)
+    return broker_config_views(image, services.node_id, static, only)
+
+
+def _setting(view: ConfigView, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = view.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=view.name,
+        value=view.value,
+        read_only=view.read_only,
+        config_source=view.source,
+        is_sensitive=view.sensitive,
+        synonyms=[DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in synonyms],
+        config_type=view.type,
+        documentation=view.documentation if request.include_documentation else None,
+    )

@@ -1,0 +1,128 @@
+"""ListOffsets, v1 to v11: the first, the last, or the first offset at or after a time, partition by partition.
+
+Times below 0 have a meaning: -1 the end, -2 the start, -3 (v7) the record with the largest timestamp, -4 (v8) the
+start of what is on this broker's disks, -5 (v9) and -6 (v11) ends in tiered storage, which ottla does not have: no
+offset. Others, and these in older versions, are UNSUPPORTED_VERSION. v2 brings isolation levels, v4 leader epochs,
+v10 a timeout for tiered storage.
+
+A partition that is asked for twice is INVALID_REQUEST, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ottla.api.access import Operation, Resource
+from ottla.api.call import PENDING, Call
+from ottla.api.registry import api
+from ottla.api.services import Services
+from ottla.errors import BrokerError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ottla.storage import log_reader
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_reader import Isolation, TimestampOffset
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+
+_CONSUMER = -1
+_KNOWN_SINCE = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_TIERED = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+_ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
+
+
+@api(2)
+def list_offsets(services: Services, call: Call, request: ListOffsetsRequest) -> object:
+    return _ListOffsets(services, call, request).run()
+
+
+class _ListOffsets:
+    """One request under way: the response is laid out first, and filled in as lookups end."""
+
+    def __init__(self, services: Services, call: Call, request: ListOffsetsRequest) -> None:
+        self._services = services
+        self._call = call
+        self._request = request
+        self._isolation = Isolation.LOG_END
+        if request.replica_id == _CONSUMER:
+            self._isolation = _ISOLATION.get(request.isolation_level, Isolation.HIGH_WATERMARK)
+        self._response = ListOffsetsResponse()
+        self._under_way = 1  # this loop itself, so that lookups that end at once do not answer too early
+
+    def run(self) -> object:
+        for topic in self._request.topics:
+            counts = Counter(wanted.partition_index for wanted in topic.partitions)
+            slots = []
+            for wanted in {wanted.partition_index: wanted for wanted in topic.partitions}.values():
+                slot = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+                slots.append(slot)
+                slot.error_code = self._refusal(topic.name, wanted, counts[wanted.partition_index])
+                if not slot.error_code:
+                    self._look_up(topic.name, wanted, slot)
+            if slots:
+                self._response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=slots))
+        self._one_done()
+        return PENDING
+
+    def _refusal(self, topic: str, wanted: ListOffsetsPartition, count: int) -> ErrorCode:
+        if not self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, topic):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if self._request.isolation_level not in _ISOLATION:
+            return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no level of that number is found
+        if count > 1:
+            return ErrorCode.INVALID_REQUEST
+        if wanted.timestamp < 0 and self._call.version < _KNOWN_SINCE.get(wanted.timestamp, 1 << 15):
+            return ErrorCode.UNSUPPORTED_VERSION
+        return ErrorCode.NONE
+
+    def _look_up(self, topic: str, wanted: ListOffsetsPartition, slot: ListOffsetsPartitionResponse) -> None:
+        tiered = wanted.timestamp in _TIERED
+        timestamp = EARLIEST if wanted.timestamp == EARLIEST_LOCAL or tiered else wanted.timestamp
+
+        try:
+            found = self._find(
+                TopicPartition(topic, wanted.partition_index), timestamp, wanted.current_leader_epoch
+            )
+        except BrokerError as error:
+            slot.error_code = error.code
+        else:
+            if found is not None and not tiered:
+                slot.timestamp, slot.offset, slot.leader_epoch = found
+
+    def _find(self, key: TopicPartition, timestamp: int, leader_epoch: int) -> TimestampOffset | None:
+        partition = self._services.replicas.partition(key)
+        if partition is None:
+            known = self._services.metadata.image.partition(key.topic, key.partition) is not None
+            raise NotLeaderOrFollowerError if known else UnknownTopicOrPartitionError
+        partition.check_epoch(leader_epoch)
+        log = partition.leader_log()
+        limit = log_reader.limit(log, self._isolation)
+        if timestamp == LATEST:
+            return TimestampOffset(-1, limit, partition.leader_epoch)
+        if timestamp == EARLIEST:
+            epoch = log.epochs.epoch_for(log.start_offset)
+            if log.start_offset == log.end_offset:
+                epoch = partition.leader_epoch  # who will write the first record
+            return TimestampOffset(-1, log.start_offset, epoch)
+        if timestamp == MAX_TIMESTAMP:
+            return log_reader.max_timestamp(log)
+        found = log_reader.find_timestamp(log, timestamp)
+        return found if found is not None and found.offset < limit else None
+
+    def _one_done(self) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._call.reply(self._response)

@@ -1,0 +1,225 @@
+"""Takes over the log directories of a KRaft Kafka, and gives them back.
+
+Taking over writes ottla.db and nothing else, but for a partition.metadata that is missing: topics keep their names,
+ids and settings, the cluster and the broker their ids. Giving back removes what ottla has added. The controller's log
+is only read, so Kafka comes back to what it knew; what it cannot know is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from ottla.cluster.controller import random_topic_id
+from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
+from ottla.cluster.kraft_log import KraftMetadata, read_kraft_metadata
+from ottla.cluster.outcome import Outcome
+from ottla.cluster.sqlite import DB_FILE, DB_FILES, SqliteStore
+from ottla.cluster.survey import FoundPartition, FoundTopic, Survey, find_log_dirs, survey
+from ottla.errors import InconsistentClusterIdError, LogDirLockedError, StorageError
+from ottla.storage import checkpoint, layout
+from ottla.storage.fs import FileSystem
+
+PID_FILE = "broker.pid"
+_NOWHERE = PartitionInfo(leader=-1, replicas=(), isr=())
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What was found, and which of it is new in ottla.db."""
+
+    survey: Survey
+    store_path: str
+    new_topics: list[str]  # those that were not there, or not with all partitions
+
+
+def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int]) -> Adopted:
+    """Take over log directories. ottla.db goes to the first path; where it is already, what is new is added."""
+    log_dirs = find_log_dirs(fs, paths)
+    store_path = f"{paths[0].rstrip('/')}/{DB_FILE}"
+    with _locked(fs, log_dirs):
+        found = survey(fs, log_dirs)
+        _give_ids(fs, found, randrange)
+        store = SqliteStore(store_path, found.cluster_id, _first_producer_id(randrange))
+        store.open()
+        try:
+            before = store.load()
+            after, _ = store.update(lambda image: take_over(image, found))
+        finally:
+            store.close()
+    changed = [name for name in found.topics if after.topics[name] is not before.topics.get(name)]
+    return Adopted(found, store_path, changed)
+
+
+def _first_producer_id(randrange: Callable[[int], int]) -> int:
+    """Far from the ids that Kafka has given out and will give out: logs remember whose sequence numbers they saw."""
+    return (1 << 48) + randrange(1 << 48)
+
+
+@contextmanager
+def _locked(fs: FileSystem, log_dirs: Sequence[str]) -> Iterator[None]:
+    """Nobody else has the directories meanwhile: Kafka and ottla take the same lock."""
+    locks = []
+    try:
+        for path in log_dirs:
+            lock = fs.lock(f"{path}/{layout.LOCK}")
+            if lock is None:
+                raise LogDirLockedError(f"{path} is in use by a running Kafka or ottla")
+            locks.append(lock)
+        yield
+    finally:
+        for lock in locks:
+            lock.close()
+
+
+def _give_ids(fs: FileSystem, found: Survey, randrange: Callable[[int], int]) -> None:
+    """A crash just after a partition was made can leave it without its id; then it is written now."""
+    for topic in found.topics.values():
+        if topic.topic_id is None:
+            topic.topic_id = random_topic_id(randrange)
+            found.notes.append(f"{topic.name}: had no id and gets {topic.topic_id}")
+        for partition in topic.partitions.values():
+            if partition.topic_id is None:
+                checkpoint.write_topic_id(fs, f"{partition.path}/{layout.PARTITION_METADATA}", topic.topic_id)
+
+
+def take_over(image: ClusterImage, found: Survey) -> Outcome:
+    """The image with everything that was found. What it has already stays as it is."""
+    if image.cluster_id != found.cluster_id:
+        raise InconsistentClusterIdError(
+            f"{DB_FILE} is that of cluster {image.cluster_id}, the directories belong to {found.cluster_id}"
+        )
+    topics = dict(image.topics)
+    for name, topic in found.topics.items():
+        topics[name] = _taken(image.topics.get(name), topic)
+    configs = image.broker_configs if image.topics else found.broker_configs
+    if configs == image.broker_configs and all(topics[name] is image.topics.get(name) for name in topics):
+        return Outcome(image)
+    names = {topic.topic_id: name for name, topic in topics.items()}
+    return Outcome(replace(image, topics=topics, topic_names=names, broker_configs=configs))
+
+
+def _taken(known: TopicInfo | None, found: FoundTopic) -> TopicInfo:
+    assert found.topic_id is not None
+    if known is None:
+        known = TopicInfo(found.name, found.topic_id, (), found.config)
+    elif known.topic_id != found.topic_id:
+        raise StorageError(
+            f"{found.name} has the id {found.topic_id} in its directories and {known.topic_id} in {DB_FILE}: "
+            "it was deleted and made anew; move the directories away"
+        )
+    count = max(len(known.partitions), max(found.partitions) + 1)
+    partitions = list(known.partitions) + [_NOWHERE] * (count - len(known.partitions))
+    for number, partition in found.partitions.items():
+        if not partitions[number].replicas:
+            partitions[number] = _waiting(partition)
+    return known if tuple(partitions) == known.partitions else replace(known, partitions=tuple(partitions))
+
+
+def _waiting(partition: FoundPartition) -> PartitionInfo:
+    """Its broker leads it, in the next epoch, as soon as it comes up."""
+    nodes = (partition.node_id,)
+    return PartitionInfo(leader=-1, replicas=nodes, isr=nodes, leader_epoch=partition.leader_epoch)
+
+
+def unknown_partitions(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) -> list[str]:
+    """Directories of partitions that the cluster does not have: those of a Kafka that were not adopted."""
+    unknown = []
+    for path in log_dirs:
+        for name in sorted(fs.list_dir(path)) if fs.is_dir(path) else ():
+            partition = layout.parse_partition_dir(name)
+            if (
+                partition is None
+                or partition.topic == layout.METADATA_TOPIC
+                or not fs.is_dir(f"{path}/{name}")
+            ):
+                continue
+            if layout.parse_marked_dir(name) is None and image.partition(*partition) is None:
+                unknown.append(f"{path}/{name}")
+    return unknown
+
+
+def check_adopted(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) -> None:
+    """Raise before a new ottla.db makes strays of all that a Kafka has left there."""
+    unknown = unknown_partitions(fs, log_dirs, image) if image.revision == 0 else []
+    if unknown:
+        raise StorageError(
+            f"{len(unknown)} partitions lie in {', '.join(log_dirs)} that ottla does not know; "
+            f"run `ottla adopt {' '.join(log_dirs)}` to take them over"
+        )
+
+
+# -- giving back
+
+
+@dataclass(slots=True)
+class Released:
+    """What was removed, and what Kafka will not find as it was."""
+
+    log_dirs: list[str]
+    removed: list[str] = field(default_factory=list)
+    stray: list[str] = field(default_factory=list)  # partitions that Kafka does not know: it moves them aside
+    empty: list[str] = field(
+        default_factory=list
+    )  # topics that Kafka knows and that are gone: made anew, empty
+    changed: list[str] = field(
+        default_factory=list
+    )  # topics whose settings go back to those that Kafka knows
+    notes: list[str] = field(default_factory=list)
+
+
+def release(fs: FileSystem, paths: Sequence[str]) -> Released:
+    """Remove ottla.db and broker.pid, so that Kafka can have the directories back."""
+    released = Released(find_log_dirs(fs, paths))
+    places = list(dict.fromkeys([*(path.rstrip("/") for path in paths), *released.log_dirs]))
+    with _locked(fs, released.log_dirs):
+        kafka = read_kraft_metadata(fs, released.log_dirs)
+        if kafka is None:
+            released.notes.append(
+                "no controller's log lies here: a Kafka that is to have these directories must be formatted with "
+                "their cluster.id, and moves partitions that it does not know aside as stray"
+            )
+        else:
+            _compare(fs, released, kafka, _image(fs, places))
+        for path in (f"{place}/{name}" for place in places for name in (*reversed(DB_FILES), PID_FILE)):
+            if fs.exists(path):
+                fs.unlink(path)
+                released.removed.append(path)
+        for place in places:
+            fs.sync_dir(place)
+    return released
+
+
+def _image(fs: FileSystem, places: Sequence[str]) -> ClusterImage | None:
+    path = next((f"{place}/{DB_FILE}" for place in places if fs.exists(f"{place}/{DB_FILE}")), None)
+    if path is None:
+        return None
+    store = SqliteStore(path, "")
+    try:
+        store.open()
+        return store.load()
+    except StorageError:
+        return None  # it goes anyway; only the comparison of settings is lost
+    finally:
+        store.close()
+
+
+def _compare(fs: FileSystem, released: Released, kafka: KraftMetadata, image: ClusterImage | None) -> None:
+    found = survey(fs, released.log_dirs)
+    for name, topic in sorted(found.topics.items()):
+        known = kafka.topics.get(name)
+        if known is None or known.topic_id != topic.topic_id:
+            released.stray += [f"{name}-{number}" for number in sorted(topic.partitions)]
+            continue
+        for number, partition in sorted(topic.partitions.items()):
+            if partition.node_id not in known.partitions.get(number, ()):
+                released.stray.append(f"{name}-{number}")
+        if image is not None and name in image.topics and image.topics[name].config != topic.config:
+            released.changed.append(name)
+    for name, gone in sorted(kafka.topics.items()):
+        here = found.topics.get(name)
+        for number, replicas in sorted(gone.partitions.items()):
+            lies_here = here is not None and here.topic_id == gone.topic_id and number in here.partitions
+            if not lies_here and not set(replicas).isdisjoint(found.node_ids):
+                released.empty.append(f"{name}-{number}")

@@ -1,0 +1,223 @@
+"""Logs that are flushed before anything is answered, and logs that are lent: nothing waits on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode
+from ottla.replica.results import FetchEntry
+from ottla.server.loop import AsyncRuntime
+from ottla.storage.fs import RealFileSystem
+from ottla.storage.layout import TopicPartition
+from ottla.storage.log_reader import Isolation
+from ottla.testing.faults import Fault, FaultyFileSystem, Point
+from ottla.testing.runtime import SimulatedRuntime
+from ottla.testing.slow_disk import SlowFileSystem
+from tests.replica.world import NODE, T0, T1, Told, World, leading
+
+OTHER = 2
+SYNC_LOG = Point("sync", "*.log", "ottla.storage.flusher._sync_file")
+
+
+class Durable:
+    """A broker whose topic t has flush.messages=1, with threads that run when told."""
+
+    def __init__(self, *dirs: str) -> None:
+        self.fs = FaultyFileSystem(RealFileSystem())
+        self.runtime = SimulatedRuntime(queued=True)
+        self.world = World(*dirs, fs=self.fs, runtime=self.runtime)
+        self.world.make_topic("t", leading(), leading(), flush_messages=1)
+        self.runtime.run_pending()
+        self.fs.seen.clear()
+
+    @property
+    def syncs(self) -> int:
+        return self.fs.seen[SYNC_LOG]
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> Durable:
+    return Durable(str(tmp_path / "data"))
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_nothing_is_answered_before_it_is_on_disk(durable: Durable, acks: int) -> None:
+    world = durable.world
+    told = world.append(acks=acks)
+    assert told.is_waiting
+    assert durable.syncs == 0
+    durable.runtime.run_pending()
+    assert (told.only.error_code, told.only.base_offset) == (0, 0)
+    assert durable.syncs == 1
+    assert (world.log().recovery_point, world.log().high_watermark) == (1, 1)
+
+
+def test_one_sync_serves_all_appends_that_wait(durable: Durable) -> None:
+    world = durable.world
+    first = world.append()
+    others = [world.append(acks=acks) for acks in (1, -1, 0, 1, -1)]
+    durable.runtime.run_pending()
+    assert [told.only.base_offset for told in (first, *others)] == [0, 1, 2, 3, 4, 5]
+    assert durable.syncs == 2, "one for the first, one for all that came while that was under way"
+
+
+def test_each_log_of_a_group_is_synced_once(durable: Durable) -> None:
+    world = durable.world
+    world.append(T0)
+    told = [world.append(T0, T1) for _ in range(3)]
+    durable.runtime.run_pending()
+    assert [[result.base_offset for result in t.results or []] for t in told] == [[1, 0], [2, 1], [3, 2]]
+    assert durable.syncs == 3
+
+
+def test_a_failed_sync_is_told_to_all_who_wait_and_takes_the_directory_offline(durable: Durable) -> None:
+    world = durable.world
+    durable.fs.fault = Fault(SYNC_LOG, error=errno.EIO)
+    told = [world.append(), world.append(acks=-1)]
+    durable.runtime.run_pending()
+    later = world.append()
+    durable.runtime.run_pending()
+    codes = {result.only.error_code for result in (*told, later)}
+    assert codes == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert world.log().high_watermark == 0
+    assert world.log().dir.offline
+
+
+def test_the_high_watermark_never_passes_what_is_flushed(durable: Durable) -> None:
+    world = durable.world
+    world.make_topic("t", leading(isr=(NODE, OTHER)), leading(), flush_messages=1)
+    told = world.append(acks=-1)
+    # The follower has it before this broker's own disk has.
+    world.fetch(FetchEntry(T0, None, 1, 1000), replica_id=OTHER, isolation=Isolation.LOG_END)
+    assert world.log().high_watermark == 0
+    durable.runtime.run_pending()
+    assert (told.only.error_code, world.log().high_watermark) == (0, 1)
+
+
+def test_a_consumer_waits_for_the_flush_and_is_woken_by_it(durable: Durable) -> None:
+    world = durable.world
+    fetched = world.fetch(FetchEntry(T0, None, 0, 1000), max_wait_ms=500)
+    world.append()
+    assert fetched.is_waiting
+    durable.runtime.run_pending()
+    assert fetched.only.size_bytes > 0
+    again = world.fetch(FetchEntry(T0, None, 0, 1000), FetchEntry(T1, None, 0, 1000))
+    assert again.is_waiting, "the log belongs to its lane, which reads it"
+    durable.runtime.run_pending()
+    assert [result.size_bytes > 0 for result in again.results or []] == [True, False]
+
+
+def test_errors_of_a_lent_log_are_told_as_of_any_other(durable: Durable) -> None:
+    world = durable.world
+    told = [world.append(records=b"nonsense"), world.fetch(FetchEntry(T0, None, 9, 1000))]
+    durable.runtime.run_pending()
+    codes = [told[0].only.error_code, told[1].only.error_code]
+    assert codes == [ErrorCode.INVALID_RECORD, ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+def test_the_buffer_of_a_request_may_be_used_again_at_once(durable: Durable) -> None:
+    from tests.storage.world import batch
+
+    buffer = bytearray(batch(value=b"right"))
+    told: Told[object] = Told()
+    durable.world.replicas.append(acks=1, timeout_ms=0, entries=[(T0, memoryview(buffer))], done=told)
+    buffer[:] = bytes(len(buffer))
+    durable.runtime.run_pending()
+    assert b"right" in durable.world.log().segments.active.file.pread(1000, 0)
+
+
+def test_a_log_goes_to_its_lane_and_back_when_the_setting_changes(durable: Durable) -> None:
+    world = durable.world
+    told = [world.append()]
+    world.make_topic("t", leading(), leading())
+    told.append(world.append())
+    assert told[1].is_waiting, "in order behind what is queued"
+    durable.runtime.run_pending()
+    told.append(world.append())
+    world.make_topic("t", leading(), leading(), flush_messages=1)
+    told.append(world.append())
+    assert told[3].is_waiting
+    durable.runtime.run_pending()
+    assert [t.only.base_offset for t in told] == [0, 1, 2, 3]
+    assert world.log().recovery_point == 4
+
+
+def test_a_topic_deleted_with_appends_under_way_answers_them(durable: Durable) -> None:
+    world = durable.world
+    told = [world.append(), world.append()]
+    world.drop_topic()
+    durable.runtime.run_pending()
+    assert {t.only.error_code for t in told} == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+def test_many_logs_on_a_lane_keep_few_files_open(durable: Durable) -> None:
+    world = durable.world
+    keys = [TopicPartition("many", number) for number in range(300)]
+    world.make_topic("many", *[leading()] * 300, flush_messages=1)
+    durable.runtime.run_pending()
+    for _ in range(3):
+        world.append(*keys, value=b"a" * 5000)
+    durable.runtime.run_pending()
+    indexes = [path for path in Path("/proc/self/fd").iterdir() if _target(path).endswith("index")]
+    assert len(indexes) <= 256
+    world.logs.abandon()
+
+
+def _target(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except FileNotFoundError:
+        return ""
+
+
+# -- with real threads
+
+
+def test_while_one_disk_hangs_the_other_and_the_loop_go_on(tmp_path: Path) -> None:
+    asyncio.run(_one_disk_hangs(tmp_path), debug=False)
+
+
+async def _one_disk_hangs(tmp_path: Path) -> None:
+    fs = SlowFileSystem(RealFileSystem())
+    runtime = AsyncRuntime(asyncio.get_running_loop())
+    world = World(str(tmp_path / "a"), str(tmp_path / "b"), fs=fs, runtime=runtime)
+    world.make_topic("durable", leading(), leading(), flush_messages=1)
+    world.make_topic("t", leading(), leading())
+    await _ready(world)
+    slow, quick = (TopicPartition("durable", number) for number in (0, 1))
+    plain = next(key for key in (T0, T1) if world.log(key).dir is world.log(quick).dir)
+    assert world.log(slow).dir is not world.log(quick).dir
+    fs.hold(world.log(slow).dir.path)
+    hanging = world.append(slow)
+    reading = world.fetch(FetchEntry(slow, None, 0, 1000), max_wait_ms=60_000)
+    assert await asyncio.to_thread(fs.wait_until_held)
+    for number in range(5):
+        answered = world.append(quick)
+        await _until(answered)
+        assert answered.only.base_offset == number
+        assert world.append(plain).only.base_offset == number
+        assert world.fetch(FetchEntry(plain, None, number, 1000)).only.size_bytes > 0
+    assert hanging.is_waiting
+    assert reading.is_waiting
+    fs.release()
+    await _until(hanging)
+    await _until(reading)
+    assert hanging.only.error_code == 0
+    assert reading.only.size_bytes > 0
+    await asyncio.to_thread(runtime.close)
+    world.logs.abandon()
+
+
+async def _ready(world: World) -> None:
+    ready = asyncio.Event()
+    world.replicas.when_ready(ready.set)
+    await ready.wait()
+
+
+async def _until(told: Told[object]) -> None:
+    while told.is_waiting:
+        await asyncio.sleep(0.001)

@@ -1,0 +1,171 @@
+"""What one client, or many, may take from the broker: connections, time, memory for answers."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ottla.protocol import frame
+from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.testing.embedded import EmbeddedBroker
+from tests.server.conftest import TOPIC
+from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
+
+METADATA = 3
+MIB = 1 << 20
+MINUTE_MS = 60_000
+
+
+def connections(broker: EmbeddedBroker) -> int:
+    return broker.call(lambda: broker.broker.listener.connections)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max.connections": 3},
+        {"max.connections.per.ip": 3},
+        {"max.connections.per.ip.overrides": "127.0.0.1:3"},
+    ],
+)
+def test_no_more_connections_than_allowed(
+    settings: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    with EmbeddedBroker(settings) as broker:
+        good = [Wire(broker) for _ in range(3)]
+        for wire in good:
+            wire.ping()
+        with Wire(broker) as refused:
+            assert refused.is_closed()
+            assert (
+                f"refusing a connection from {refused.name}: 3 are open, 3 of them from there" in caplog.text
+            )
+        good.pop().socket.close()
+        wait_until(lambda: connections(broker) == 2)
+        with Wire(broker) as next_one:
+            next_one.ping()
+        for wire in good:
+            wire.ping()
+            wire.socket.close()
+        assert broker.broker.metrics.connections_refused == 1
+
+
+def test_a_flood_of_connections_does_not_keep_a_good_client_out() -> None:
+    with EmbeddedBroker({"max.connections.per.ip.overrides": "127.0.0.1:40"}) as broker, Wire(broker) as good:
+        good.ping()
+        flood = [Wire(broker) for _ in range(200)]
+        good.ping()
+        wait_until(lambda: connections(broker) <= 40)
+        for wire in flood:
+            wire.socket.close()
+        wait_until(lambda: connections(broker) == 1)
+        good.ping()
+
+
+def test_an_idle_connection_is_closed_and_one_that_is_used_is_not(broker: EmbeddedBroker) -> None:
+    with Wire(broker) as idle, Wire(broker) as used:
+        for wire in (idle, used):
+            wire.ping()
+        broker.clock.advance(6 * MINUTE_MS)
+        used.ping()
+        broker.clock.advance(6 * MINUTE_MS)
+        assert idle.is_closed()
+        used.ping()
+
+
+def test_a_connection_that_never_says_anything_is_closed(broker: EmbeddedBroker) -> None:
+    with Wire(broker) as silent:
+        wait_until(lambda: connections(broker) == 1)
+        broker.clock.advance(11 * MINUTE_MS)
+        assert silent.is_closed()
+
+
+def test_a_client_that_waits_for_records_is_not_idle(broker: EmbeddedBroker, wire: Wire) -> None:
+    wire.send(FETCH, 12, fetch(TOPIC, max_wait_ms=60 * MINUTE_MS))
+    wait_until(lambda: broker.call(lambda: broker.broker.replicas.purgatories.fetch.delayed) == 1)
+    broker.clock.advance(30 * MINUTE_MS)
+    with Wire(broker) as other:
+        other.ask(PRODUCE, 9, produce(TOPIC, records(b"at last")))
+    assert wire.receive(FETCH, 12)[1].responses[0].partitions[0].high_watermark == 1
+
+
+def test_idle_connections_stay_where_the_setting_says_so() -> None:
+    with EmbeddedBroker({"connections.max.idle.ms": -1}) as broker, Wire(broker) as wire:
+        wire.ping()
+        broker.clock.advance(10_000 * MINUTE_MS)
+        wire.ping()
+
+
+def test_a_client_that_stops_sending_but_still_listens_gets_what_it_asked_for(broker: EmbeddedBroker) -> None:
+    with Wire(broker) as wire:
+        wire.send(FETCH, 12, fetch(TOPIC))
+        assert wire.receive(FETCH, 12)[1].error_code == 0
+        wire.socket.shutdown(socket.SHUT_WR)
+        assert wire.is_closed()
+    wait_until(lambda: connections(broker) == 0)
+
+
+# -- clients that do not read
+
+
+def held_bytes(broker: EmbeddedBroker) -> int:
+    """Answers that wait in the broker for clients to take them."""
+    sessions = list(broker.broker.listener._sessions)
+    return sum(s._transport.get_write_buffer_size() + s._out_bytes for s in sessions if s._transport)
+
+
+@pytest.fixture
+def wordy(broker: EmbeddedBroker) -> EmbeddedBroker:
+    """A broker whose answer to Metadata has some 20 KB."""
+    for number in range(4):
+        broker.create_topic(f"{number}-" + "long" * 50, partitions=150)
+    return broker
+
+
+def test_a_client_that_never_reads_does_not_make_the_broker_hold_its_answers(
+    wordy: EmbeddedBroker, neighbour: Wire
+) -> None:
+    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
+    with Wire(wordy, receive_buffer_bytes=4096) as deaf:
+        deaf.socket.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            deaf.send_bytes(asked * 1_000_000)
+        handled = wordy.broker.metrics.requests[METADATA].count
+        assert handled < 500, "most are not even looked at"
+        assert wordy.call(lambda: held_bytes(wordy)) < 4 * MIB
+        neighbour.ping()
+        deaf.socket.settimeout(20)
+        for _ in range(handled + 10):  # it may change its mind, and then all goes on
+            deaf.read_frame()
+
+
+def test_a_client_that_asks_and_goes_away_does_not_keep_the_broker_busy(
+    wordy: EmbeddedBroker, neighbour: Wire
+) -> None:
+    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
+    with Wire(wordy) as rude:
+        rude.send_bytes(asked * 5_000)
+    wait_until(lambda: connections(wordy) == 1)
+    assert wordy.broker.metrics.requests[METADATA].count < 1_000
+
+
+def test_a_client_that_never_reads_is_closed_in_the_end(wordy: EmbeddedBroker) -> None:
+    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
+    with Wire(wordy, receive_buffer_bytes=4096) as deaf:
+        deaf.send_bytes(asked * 500)
+        wait_until(lambda: wordy.call(lambda: held_bytes(wordy)) > 64 << 10)
+        wordy.clock.advance(11 * MINUTE_MS)
+        wordy.clock.advance(6_000)
+        wait_until(lambda: connections(wordy) == 0)
+
+
+def test_what_a_full_broker_has_not_read_is_not_taken_for_slowness(wordy: EmbeddedBroker) -> None:
+    """The rest of the client's requests waits because of the broker: the deadline for a request does not run."""
+    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
+    with Wire(wordy, receive_buffer_bytes=4096) as deaf:
+        deaf.send_bytes(asked * 500)
+        wait_until(lambda: wordy.call(lambda: held_bytes(wordy)) > 64 << 10)
+        wordy.clock.advance(5 * MINUTE_MS)
+        for _ in range(500):
+            deaf.read_frame()
