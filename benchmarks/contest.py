@@ -86,7 +86,7 @@ def faster(what: str, runs: list[Run], amount: float, unit: str, target: float |
     return _row(what, texts, [amount / run.seconds for run in runs], unit, "times as fast", target, 1)
 
 
-def cheaper(what: str, runs: list[Run], volume_bytes: float, target: float) -> Figure:
+def cheaper(what: str, runs: list[Run], volume_bytes: float, target: float | None = None) -> Figure:
     """A row about the broker's processor time for a gigabyte."""
     gigabytes = volume_bytes / 1e9
     texts = [
