@@ -68,7 +68,9 @@ class Server:
     def memory_mib(self, line: str) -> float:
         """A line of its memory status: VmRSS is what is resident now, VmHWM the most there ever was."""
         status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(next(text for text in status.splitlines() if text.startswith(f"{line}:")).split()[1]) / 1024
+        return (
+            int(next(text for text in status.splitlines() if text.startswith(f"{line}:")).split()[1]) / 1024
+        )
 
     @contextmanager
     def topic(self, partitions: int, config: Mapping[str, str] | None = None) -> Iterator[Topic]:

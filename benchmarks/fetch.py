@@ -27,7 +27,14 @@ def run(bench: Bench) -> list[Figure]:
             passes = scale.fetch_passes * max(_CONSUMERS) // consumers
             runs = between.race(
                 lambda server, consumers=consumers, passes=passes: between.load(
-                    server, load.fetch, topics[server.name], LARGE, scale.log_bytes, passes, _SIZE_BYTES, consumers
+                    server,
+                    load.fetch,
+                    topics[server.name],
+                    LARGE,
+                    scale.log_bytes,
+                    passes,
+                    _SIZE_BYTES,
+                    consumers,
                 )
             )
             volume_mb = passes * consumers * scale.log_bytes / 1e6

@@ -153,7 +153,13 @@ class _Producing:
     """A connection that keeps its window full."""
 
     def __init__(
-        self, connection: socket.socket, topic: Topic, partition: int, batch: bytes, window: int, requests: int
+        self,
+        connection: socket.socket,
+        topic: Topic,
+        partition: int,
+        batch: bytes,
+        window: int,
+        requests: int,
     ) -> None:
         self.socket = connection
         request = encoded(PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))

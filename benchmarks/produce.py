@@ -27,6 +27,7 @@ def run(bench: Bench) -> list[Figure]:
             _one_record(between, Shape(ONE_RECORD, 8, _WINDOW, 8), scale.requests),
         ]
 
+
 def _batches(between: Contest, shape: Shape, volume_bytes: int, target: float) -> list[Figure]:
     size_bytes = len(shape.kind.batch())
     requests = volume_bytes // size_bytes // shape.connections * shape.connections
@@ -41,7 +42,9 @@ def _batches(between: Contest, shape: Shape, volume_bytes: int, target: float) -
 
 def _one_record(between: Contest, shape: Shape, requests: int) -> Figure:
     runs = between.race(lambda server: _produce(between, server, shape, requests))
-    return faster(f"produce {shape.kind.name}, {shape.connections} connections", runs, requests, "requests/s", 2)
+    return faster(
+        f"produce {shape.kind.name}, {shape.connections} connections", runs, requests, "requests/s", 2
+    )
 
 
 def _produce(between: Contest, server: Server, shape: Shape, requests: int) -> Run:

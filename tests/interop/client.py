@@ -1,4 +1,7 @@
-"""Kafka's Java clients, driven from Python: one JVM, one JSON line per call (see java/KafkaOps.java)."""
+"""Real Kafka clients, driven from Python: one process each, one JSON line per call.
+
+Kafka's own are behind java/KafkaOps.java; golang.py has two more, which take and give the same lines.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import base64
 import json
 import subprocess
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, Self
 
 from tests.interop.maven import class_path
 
@@ -32,20 +35,21 @@ def record(
     }
 
 
-class KafkaClient:
-    """Admin, producers and consumers of one Kafka version, talking to one broker."""
+class CallError(RuntimeError):
+    """A call that failed, with the broker's error code if it was the broker that refused it."""
 
-    def __init__(self, version: str, servers: str, log_file: Path) -> None:
+    def __init__(self, message: str, code: int | None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Client:
+    """Admin, producers and consumers of one client library, talking to one broker."""
+
+    def __init__(self, command: list[str], log_file: Path) -> None:
         self._log: IO[bytes] = log_file.open("ab")
         self._process = subprocess.Popen(
-            [
-                *("java", *JVM_OPTIONS, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
-                *("-cp", class_path(version), "KafkaOps", servers),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
 
     def call(self, op: str, **arguments: Any) -> dict[str, Any]:
@@ -55,10 +59,10 @@ class KafkaClient:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"KafkaOps ended during {op}; see {self._log.name}")
+            raise RuntimeError(f"the client ended during {op}; see {self._log.name}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise RuntimeError(f"{op} {arguments.get('topic', '')}: {answer['error']}")
+            raise CallError(f"{op} {arguments.get('topic', '')}: {answer['error']}", answer.get("code"))
         return answer
 
     def create(self, topic: str, partitions: int = 1, **configs: Any) -> None:
@@ -93,15 +97,37 @@ class KafkaClient:
         return found
 
     def close(self) -> None:
-        """End the JVM without closing producers: open transactions stay open."""
+        """End the process without closing producers: open transactions stay open."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             assert stream is not None
             stream.close()
 
-    def __enter__(self) -> KafkaClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Told(NamedTuple):
+    """How one of Kafka's tools ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class KafkaClient(Client):
+    """The Java client of one Kafka version; its tools are in the same JVM."""
+
+    def __init__(self, version: str, servers: str, log_file: Path) -> None:
+        logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+        command = ["java", *JVM_OPTIONS, logging, "-cp", class_path(version), "KafkaOps", servers]
+        super().__init__(command, log_file)
+
+    def run_tool(self, main_class: str, *arguments: str, typed: str = "") -> Told:
+        """Run a tool with `typed` as its standard input."""
+        answer = self.call("tool", main=main_class, arguments=arguments, typed=typed)
+        return Told(answer["code"], answer["out"], answer["err"])

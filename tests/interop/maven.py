@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+
+from tests.interop import apt
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / ".build"
@@ -17,37 +18,13 @@ OTHER_BINDINGS = "slf4j-reload4j,slf4j-log4j12"
 
 # Kafka 4 needs 17 or later. Debian and Ubuntu have one of these, or several.
 JDKS = ("openjdk-17-jdk-headless", "openjdk-21-jdk-headless", "openjdk-25-jdk-headless")
-APT_LOCK_TIMEOUT_S = 300
 
 
 @cache
 def require_java() -> None:
     """Install Java and Maven by apt-get where they are missing."""
-    if shutil.which("mvn") and shutil.which("javac"):
-        return
-    _apt_get("update")
-    _apt_get("install", "--no-install-recommends", _newest_known(JDKS), "maven")
-
-
-def _apt_get(*arguments: str) -> None:
-    """Run apt-get as root; it never asks, and waits for another apt-get that is under way."""
-    sudo = [] if os.geteuid() == 0 else ["sudo"]
-    options = ["-qq", "-y", "-o", f"DPkg::Lock::Timeout={APT_LOCK_TIMEOUT_S}"]
-    subprocess.run(
-        [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *options, *arguments],
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-
-
-def _newest_known(packages: tuple[str, ...]) -> str:
-    """The first of these packages that this system's sources have."""
-    for package in packages:
-        known = subprocess.run(["apt-cache", "show", package], check=False, capture_output=True)
-        if known.returncode == 0:
-            return package
-    raise RuntimeError(f"apt-get has none of {', '.join(packages)}; install a JDK of 17 or later, and Maven")
+    if not (shutil.which("mvn") and shutil.which("javac")):
+        apt.install(JDKS, ("maven",))
 
 
 @cache
@@ -70,7 +47,9 @@ def _is_stale(compiled: Path, source: Path) -> bool:
 
 
 def _sources(version: str) -> list[Path]:
-    names = ["KafkaOps", "Load"] if version.startswith("2.") else ["KafkaOps", "Load", "HexDecoder"]
+    names = ["KafkaOps", "Load", "Tools"]
+    if not version.startswith("2."):
+        names.append("HexDecoder")
     return [JAVA_SOURCES / f"{name}.java" for name in names]
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,27 +11,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from tests.interop.kafka import NEWEST, KafkaBroker
-
-READY = re.compile(r"ottla: ready on (\S+) ")
+from tests.interop.serving import OttlaServer
 
 
 def ottla(*arguments: object) -> str:
     command = [sys.executable, "-m", "ottla", *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-@contextmanager
-def ottla_broker(data_dir: Path, *, killed: bool = False) -> Iterator[str]:
-    """`ottla serve` on the directory; the address it serves."""
-    command = [sys.executable, "-m", "ottla", "serve", "--data", str(data_dir), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen([*command, "--http", "off"], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ready = next(match for line in process.stdout if (match := READY.search(line)))
-            yield ready[1]
-        finally:
-            os.kill(process.pid, signal.SIGKILL if killed else signal.SIGTERM)
-            process.wait()
 
 
 def produce(servers: str, topic: str, values: list[str]) -> None:
@@ -102,13 +82,16 @@ def test_records_written_on_either_side_are_all_there(tmp_path: Path, killed: bo
     assert "ottla adopt" in refused.value.stderr
     (broker.data_dir / "ottla.db").unlink()
     assert "orders" in ottla("adopt", broker.data_dir)
-    with ottla_broker(broker.data_dir, killed=killed) as servers:
+    with OttlaServer(broker.data_dir, "--log-requests") as server:
+        servers = server.servers
         assert consume(servers, "orders", 500) == values[:500]
         assert settings_of(servers, "orders")["max.message.bytes"] == "2000000"
         produce(servers, "orders", values[500:1000])
         assert consume(servers, "orders", 1000) == values[:1000]
         create(servers, "made-by-ottla")
         produce(servers, "made-by-ottla", ["lost to Kafka"])
+        if killed:
+            server.kill()
     assert "made-by-ottla-0" in ottla("release", broker.data_dir)
     assert (broker.data_dir / "orders-0/partition.metadata").read_text() == topic_id
     assert not list(broker.data_dir.glob("ottla*"))

@@ -20,6 +20,7 @@ import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -34,6 +35,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -50,6 +52,7 @@ public final class KafkaOps {
     private final Admin admin;
     private final Map<String, KafkaProducer<byte[], byte[]>> producers = new ConcurrentHashMap<>();
     private final Load load = new Load();
+    private final Tools tools = new Tools();
     private int streams;
 
     private KafkaOps(String servers) {
@@ -68,7 +71,8 @@ public final class KafkaOps {
                 answer = ops.run(JSON.readTree(line));
             } catch (Exception e) {
                 Throwable cause = e.getCause() == null ? e : e.getCause();
-                answer = JSON.createObjectNode().put("error", cause.toString());
+                answer = JSON.createObjectNode().put("error", cause.toString())
+                    .put("code", Errors.forException(cause).code());
             }
             answers.println(JSON.writeValueAsString(answer));
         }
@@ -88,9 +92,23 @@ public final class KafkaOps {
                 admin.createTopics(List.of(new NewTopic(c.get("topic").asText(), c.get("partitions").asInt(),
                     (short) 1).configs(strings(c.get("configs"))))).all().get();
                 return out;
+            case "delete":
+                admin.deleteTopics(List.of(c.get("topic").asText())).all().get();
+                return out;
+            case "widen":
+                admin.createPartitions(Map.of(c.get("topic").asText(),
+                    NewPartitions.increaseTo(c.get("partitions").asInt()))).all().get();
+                return out;
             case "configure":
                 configure(c);
                 return out;
+            case "configs":
+                return configs(c, out);
+            case "log_dirs":
+                return logDirs(c, out);
+            case "tool":
+                return tools.run(c.get("main").asText(), JSON.treeToValue(c.get("arguments"), String[].class),
+                    c.get("typed").asText());
             case "delete_records":
                 admin.deleteRecords(Map.of(partition(c), RecordsToDelete.beforeOffset(c.get("offset").asLong())))
                     .all().get();
@@ -167,8 +185,35 @@ public final class KafkaOps {
         List<AlterConfigOp> changes = new ArrayList<>();
         strings(c.get("configs")).forEach((name, value) ->
             changes.add(new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET)));
-        ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, c.get("topic").asText());
-        admin.incrementalAlterConfigs(Map.of(topic, changes)).all().get();
+        admin.incrementalAlterConfigs(Map.of(resource(c), changes)).all().get();
+    }
+
+    /** Every setting of a topic or broker: its value and where that comes from. */
+    private ObjectNode configs(JsonNode c, ObjectNode out) throws Exception {
+        ObjectNode configs = out.putObject("configs");
+        for (ConfigEntry entry : admin.describeConfigs(List.of(resource(c))).all().get().get(resource(c)).entries()) {
+            configs.putArray(entry.name()).add(entry.value()).add(entry.source().name());
+        }
+        return out;
+    }
+
+    private static ConfigResource resource(JsonNode c) {
+        return c.has("broker")
+            ? new ConfigResource(ConfigResource.Type.BROKER, c.get("broker").asText())
+            : new ConfigResource(ConfigResource.Type.TOPIC, c.get("topic").asText());
+    }
+
+    /** The bytes of a topic's partitions on one broker. */
+    private ObjectNode logDirs(JsonNode c, ObjectNode out) throws Exception {
+        ObjectNode sizes = out.putObject("sizes");
+        int broker = c.get("broker").asInt();
+        admin.describeLogDirs(List.of(broker)).allDescriptions().get().get(broker).values().forEach(dir ->
+            dir.replicaInfos().forEach((tp, info) -> {
+                if (tp.topic().equals(c.get("topic").asText())) {
+                    sizes.put(Integer.toString(tp.partition()), info.size());
+                }
+            }));
+        return out;
     }
 
     /** Sends the records and flushes, so that one command is one batch as long as batch.size allows. */
