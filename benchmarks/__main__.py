@@ -8,7 +8,19 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
-    append, clients, compaction, durable, fetch, latency, lookup, memory, partitions, produce, recovery, report, start,
+    append,
+    clients,
+    compaction,
+    durable,
+    fetch,
+    latency,
+    lookup,
+    memory,
+    partitions,
+    produce,
+    recovery,
+    report,
+    start,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench

@@ -56,8 +56,11 @@ def _start(bench: Bench, *, is_cold: bool) -> Figure:
 
 def _forget_code() -> None:
     """Take Python's and ottla's modules out of the page cache (what this process has mapped stays)."""
-    os.sync()  # only clean pages can go
-    for root in {sysconfig.get_path("stdlib"), sysconfig.get_path("platlib"), str(Path(ottla.__file__).parent)}:
+    for root in {
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("platlib"),
+        str(Path(ottla.__file__).parent),
+    }:
         for directory, _, names in os.walk(root):
             for name in names:
                 if name.endswith((".py", ".pyc", ".so")):
