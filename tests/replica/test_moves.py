@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cluster.image import TopicInfo
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry, LogDirInfo
 from ottla.storage.layout import TopicPartition
+from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
 from tests.replica.world import T0, Told, World, leading
@@ -20,13 +22,16 @@ from tests.storage.world import offsets
 class TwoDirs:
     """A broker with the directories a and b; its partition t-0 lies in a. Threads run when told."""
 
-    def __init__(self, root: str, fs: SimulatedDisk | None = None, **config: object) -> None:
+    def __init__(
+        self, root: str, fs: SimulatedDisk | None = None, topic: TopicInfo | None = None, **config: object
+    ) -> None:
         self.a, self.b = f"{root}/a", f"{root}/b"
         self.runtime = SimulatedRuntime(queued=True)
-        self.world = World(self.a, self.b, runtime=self.runtime, fs=fs)
-        self.world.logs.prefer(T0, self.world.logs.online_dirs[0])
-        self.world.make_topic("t", leading(), **config)
-        self.runtime.run_pending()
+        self.world = World(self.a, self.b, runtime=self.runtime, fs=fs, topic=topic, topic_config=config)
+        if topic is None:
+            self.world.logs.prefer(T0, self.world.logs.online_dirs[0])
+            self.world.make_topic("t", leading(), **config)
+            self.runtime.run_pending()
 
     def fill(self, count: int = 30) -> None:
         for number in range(count):
@@ -241,3 +246,29 @@ def test_two_equal_logs_of_an_interrupted_swap_become_one(two: TwoDirs) -> None:
     world.start()
     assert offsets(world.log()) == list(range(30))
     world.logs.abandon()
+
+
+def test_a_power_cut_at_any_moment_of_a_move_loses_nothing_that_was_flushed() -> None:
+    disk = SimulatedDisk()
+    two = TwoDirs("/data", disk, flush_messages=1)
+    two.append(count=10)
+    two.fill(3)
+    two.world.replicas.delete_records({T0: 5}, 1000, lambda _: None)
+    two.runtime.run_pending()
+    two.world.logs.checkpoint()
+    history = disk.record()
+    two.move()
+    two.runtime.run_pending()
+    assert two.home == two.b
+    points = range(len(history.operations) + 1)
+    homes = set()
+    for state in crash_states(history, points=points, samples=1):
+        after = TwoDirs("/data", state.disk(), topic=two.world.image.topics["t"], flush_messages=1)
+        log = after.world.log()
+        assert (log.start_offset, offsets(log)) == (5, list(range(5, 13))), state.describe()
+        after.runtime.run_pending()
+        assert after.append().only.base_offset == 13, state.describe()
+        homes.add(after.home)
+        names = [name for root in (after.a, after.b) for name in after.world.fs.list_dir(root)]
+        assert names.count("t-0") == 1, state.describe()
+    assert homes == {two.a, two.b}
