@@ -115,7 +115,9 @@ def _writable(records: bytes | memoryview) -> bytearray | memoryview:
 
 def _own_append_time(count: int) -> InvalidTimestampError:
     message = "a producer may not set the timestamp type LogAppendTime"
-    return InvalidTimestampError(message, [(index, message) for index in range(min(count, MAX_RECORD_ERRORS))])
+    return InvalidTimestampError(
+        message, [(index, message) for index in range(min(count, MAX_RECORD_ERRORS))]
+    )
 
 
 def _bad_time(records: Bytes, size: int, config: LogConfig, now_ms: int) -> InvalidTimestampError:
