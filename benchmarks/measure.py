@@ -15,9 +15,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 _TOUCH_BYTES = 16 << 20
+Numbers = TypeVar("Numbers", bound=tuple[float, ...])
+
+
+@dataclass(frozen=True)
+class BrokerScale:
+    """How much is measured of a broker, in each round."""
+
+    rounds: int
+    warm_s: float  # of the same load, before
+    produce_bytes: int  # in batches of 110 KB and more
+    small_produce_bytes: int  # in batches of 16 KB
+    requests: int  # of one record
+    durable_requests: int
+    log_bytes: int  # to be fetched
+    fetch_passes: int  # by each of four consumers
+    latency_records: int
+    client_records: int
+    starts: int
 
 
 @dataclass(frozen=True)
@@ -33,15 +51,25 @@ class Scale:
     partitions: int
     lookups: int
     keys: int  # different ones in the log to compact
+    broker: BrokerScale
 
 
 FULL = Scale(
     volume_bytes=1 << 30, memory_bytes=10 << 30, large_appends=5_000, small_appends=200_000, rounds=7, kafka_rounds=3,
     partitions=2_000, lookups=20_000, keys=1_000_000,
+    broker=BrokerScale(
+        rounds=5, warm_s=4.0, produce_bytes=512 << 20, small_produce_bytes=128 << 20, requests=40_000,
+        durable_requests=1_600, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
+        starts=7,
+    ),
 )  # fmt: skip
 QUICK = Scale(
     volume_bytes=4 << 20, memory_bytes=8 << 20, large_appends=20, small_appends=500, rounds=2, kafka_rounds=1,
     partitions=20, lookups=200, keys=1_000,
+    broker=BrokerScale(
+        rounds=1, warm_s=0.0, produce_bytes=9 << 20, small_produce_bytes=1 << 20, requests=400,
+        durable_requests=32, log_bytes=4 << 20, fetch_passes=1, latency_records=50, client_records=500, starts=1,
+    ),
 )  # fmt: skip
 
 
@@ -93,13 +121,13 @@ def clock(work: Callable[[], object]) -> Cost:
     return Cost(seconds, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime)
 
 
-def alternate(rounds: int, *sides: Callable[[], Cost]) -> list[Cost]:
-    """The median cost of each side, after they took turns."""
-    costs: list[list[Cost]] = [[] for _ in sides]
+def alternate(rounds: int, *sides: Callable[[], Numbers]) -> list[Numbers]:
+    """The median of what each side gives, number by number, after they took turns."""
+    given: list[list[Numbers]] = [[] for _ in sides]
     for _ in range(rounds):
-        for side, taken in zip(sides, costs, strict=True):
+        for side, taken in zip(sides, given, strict=True):
             taken.append(side())
-    return [Cost(*(statistics.median(column) for column in zip(*taken, strict=True))) for taken in costs]
+    return [type(taken[0])(*map(statistics.median, zip(*taken, strict=True))) for taken in given]
 
 
 def touch_memory(size_bytes: int) -> None:

@@ -122,11 +122,11 @@ class Broker:
             cluster_id=metadata.image.cluster_id,
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
-        self._stops.append(self._close_logs)
-        self._write_pid_files()
         self.replicas = ReplicaManager(
             self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
         )
+        self._stops.append(self._close_logs)
+        self._write_pid_files()
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings
@@ -218,7 +218,7 @@ class Broker:
     async def _close_logs(self) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
-        # self.replicas.stop()
+        await _called_back(self.replicas.stop)
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{log_dir.path}/{PID_FILE}")

@@ -67,19 +67,21 @@ class Normaliser:
     def _parts(self, parts: list[Message], version: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for part in parts:
-            name = self._name(part, version, len(result))
+            field, name = self._name(part, version, len(result))
             fields = self.message(part, version)
+            fields.pop(field, None)
             while name in result:
                 name += " again"
             result[name] = fields
         return dict(sorted(result.items()))
 
-    def _name(self, part: Message, version: int, position: int) -> str:
+    def _name(self, part: Message, version: int, position: int) -> tuple[str, str]:
+        """The field that names a part among its like, and its value."""
         fields = {field.name for field in part.FIELDS if field.since <= version <= field.until}
         for name in _NAMES:
             if name in fields and (value := getattr(part, name)) is not None:
-                return str(self._value(name, value))
-        return f"#{position}"
+                return name, str(self._value(name, value))
+        return "", f"#{position}"
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, UUID):

@@ -138,6 +138,12 @@ class KafkaBroker:
     def log_file(self) -> Path:
         return self.work_dir / "server.log"
 
+    @property
+    def pid(self) -> int:
+        """Of the broker that runs."""
+        assert self._server is not None
+        return self._server.process.pid
+
     def start(self) -> KafkaBroker:
         """Start and wait until it serves. A free port may be somebody else's a moment later: then on others."""
         for _ in range(START_ATTEMPTS - 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from tests import client_behaviours
 from tests.interop.kafka import NEWEST, KafkaBroker
@@ -47,7 +48,24 @@ class TestProduceAndConsume(client_behaviours.ProduceAndConsume):
 
 
 class TestReading(client_behaviours.Reading):
-    pass
+    def test_what_was_aborted_is_left_out_and_markers_are_no_records(
+        self, ottla: client_behaviours.Ottla, topic: str
+    ) -> None:
+        producer = Producer({"bootstrap.servers": ottla.bootstrap, "transactional.id": topic})
+        producer.init_transactions()
+        for value, end in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+            producer.begin_transaction()
+            producer.produce(topic, value, partition=0)
+            producer.flush()
+            end()
+        assert ottla.ok("consume", topic) == "kept\n"
+        assert ottla.ok("consume", topic, "--isolation", "read_uncommitted") == "kept\ndropped\n"
+        producer.begin_transaction()
+        producer.produce(topic, "open", partition=0)
+        producer.flush()
+        assert ottla.ok("consume", topic) == "kept\n"
+        assert ottla.ok("consume", topic, "--isolation", "read_uncommitted", "--from", -1) == "open\n"
+        producer.abort_transaction()
 
 
 class TestPipes(client_behaviours.Pipes):

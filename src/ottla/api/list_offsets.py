@@ -16,7 +16,6 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.errors import BrokerError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -25,11 +24,17 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ottla.storage import log_reader
+from ottla.replica.offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from ottla.replica.results import OffsetResult
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log_reader import Isolation, TimestampOffset
-
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+from ottla.storage.log_reader import Isolation
 
 _CONSUMER = -1
 _KNOWN_SINCE = {
@@ -40,7 +45,6 @@ _KNOWN_SINCE = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-_TIERED = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 _ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
 
 
@@ -89,38 +93,19 @@ class _ListOffsets:
         return ErrorCode.NONE
 
     def _look_up(self, topic: str, wanted: ListOffsetsPartition, slot: ListOffsetsPartitionResponse) -> None:
-        tiered = wanted.timestamp in _TIERED
-        timestamp = EARLIEST if wanted.timestamp == EARLIEST_LOCAL or tiered else wanted.timestamp
+        def done(found: OffsetResult) -> None:
+            slot.error_code = found.error_code
+            slot.timestamp, slot.offset, slot.leader_epoch = found.timestamp, found.offset, found.leader_epoch
+            self._one_done()
 
-        try:
-            found = self._find(
-                TopicPartition(topic, wanted.partition_index), timestamp, wanted.current_leader_epoch
-            )
-        except BrokerError as error:
-            slot.error_code = error.code
-        else:
-            if found is not None and not tiered:
-                slot.timestamp, slot.offset, slot.leader_epoch = found
-
-    def _find(self, key: TopicPartition, timestamp: int, leader_epoch: int) -> TimestampOffset | None:
-        partition = self._services.replicas.partition(key)
-        if partition is None:
-            known = self._services.metadata.image.partition(key.topic, key.partition) is not None
-            raise NotLeaderOrFollowerError if known else UnknownTopicOrPartitionError
-        partition.check_epoch(leader_epoch)
-        log = partition.leader_log()
-        limit = log_reader.limit(log, self._isolation)
-        if timestamp == LATEST:
-            return TimestampOffset(-1, limit, partition.leader_epoch)
-        if timestamp == EARLIEST:
-            epoch = log.epochs.epoch_for(log.start_offset)
-            if log.start_offset == log.end_offset:
-                epoch = partition.leader_epoch  # who will write the first record
-            return TimestampOffset(-1, log.start_offset, epoch)
-        if timestamp == MAX_TIMESTAMP:
-            return log_reader.max_timestamp(log)
-        found = log_reader.find_timestamp(log, timestamp)
-        return found if found is not None and found.offset < limit else None
+        self._under_way += 1
+        self._services.replicas.list_offset(
+            TopicPartition(topic, wanted.partition_index),
+            wanted.timestamp,
+            self._isolation,
+            wanted.current_leader_epoch,
+            done,
+        )
 
     def _one_done(self) -> None:
         self._under_way -= 1

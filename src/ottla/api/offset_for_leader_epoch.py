@@ -10,7 +10,6 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -46,25 +45,12 @@ def offset_for_leader_epoch(
 
 
 def _end_of_epoch(services: Services, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=wanted.partition)
-    key = TopicPartition(topic, wanted.partition)
-    partition = services.replicas.partition(key)
-    if partition is None:
-        known = services.metadata.image.partition(topic, wanted.partition) is not None
-        answer.error_code = (
-            ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        return answer
-    try:
-        partition.check_epoch(wanted.current_leader_epoch)
-        log = partition.leader_log()
-    except BrokerError as error:
-        answer.error_code = error.code
-        return answer
-    if wanted.leader_epoch == partition.leader_epoch:
-        answer.leader_epoch, answer.end_offset = partition.leader_epoch, log.end_offset
-    else:
-        answer.leader_epoch, answer.end_offset = log.epochs.end_offset_for(
-            wanted.leader_epoch, log.end_offset
-        )
-    return answer
+    found = services.replicas.end_offset_for_epoch(
+        TopicPartition(topic, wanted.partition), wanted.current_leader_epoch, wanted.leader_epoch
+    )
+    return EpochEndOffset(
+        partition=wanted.partition,
+        error_code=found.error_code,
+        leader_epoch=found.leader_epoch,
+        end_offset=found.end_offset,
+    )

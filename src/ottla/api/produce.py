@@ -68,8 +68,8 @@ class _Produce:
             acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=self._done
         )
         if wait is not None:
-            self._is_waiting = True
             self._call.on_closed = lambda: replicas.cancel_append(wait)
+        self._is_waiting = self._answer is PENDING  # for replicas, or for this broker's own disk
         return self._answer
 
     def _done(self, results: list[AppendResult]) -> None:

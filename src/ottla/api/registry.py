@@ -58,6 +58,7 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(18, "ApiVersions", 0, 4, "api_versions"),
     Api(19, "CreateTopics", 2, 7, "topics"),
     Api(20, "DeleteTopics", 1, 6, "topics"),
+    Api(21, "DeleteRecords", 0, 2, "delete_records"),
     Api(22, "InitProducerId", 0, 5, "init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
     Api(32, "DescribeConfigs", 1, 4, "configs"),

@@ -12,6 +12,8 @@ _NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
     (CorruptionError, "`ottla log verify` says what is damaged, `ottla log repair` can mend it"),
 )
 _NEXT_BY_ERRNO = {
+    errno.EADDRINUSE: "stop what listens there, or choose another port with --listen",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose another with --listen",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path",
     errno.EISDIR: "check the path",

@@ -193,7 +193,8 @@ class Assignments:
             for key in keys:
                 self._being_removed[key] = []
             works = [self._logs.plan_removal(key, mark) for key in keys]
-            works.append(self._logs.plan_checkpoint(log_dir))
+            checkpoint = self._logs.plan_checkpoint(log_dir)
+            works += [checkpoint] if checkpoint is not None else []
             self._under_way += 1
             self._lanes.of(log_dir).run(partial(_do_all, works), partial(self._removed, keys))
 

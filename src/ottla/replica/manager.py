@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, LogConfig
 from ottla.metrics import Metrics
 from ottla.replica.appends import Appends
 from ottla.replica.assignments import Assignments
+from ottla.replica.background import Background
 from ottla.replica.fetches import Fetch, Fetches
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
@@ -58,8 +60,19 @@ class ReplicaManager:
         self.list_offset = offsets.list_offset
         self.end_offset_for_epoch = offsets.end_offset_for_epoch
         self.delete_records = offsets.delete_records
-        self.apply_image = self._assignments.apply
+        self._background = Background(runtime, log_manager, self._hosted, self._lanes, config)
         self.when_ready = self._assignments.when_ready
+
+    def apply_image(self, old: ClusterImage | None, new: ClusterImage) -> None:
+        """Begin what the image asks for, see `when_ready`. The first one (`old` is None) also starts regular work."""
+        self._assignments.apply(old, new)
+        if old is None:
+            self._background.start()
+
+    def stop(self, done: Callable[[], None]) -> None:
+        """Begin nothing new, and call `done` when no thread is at work on a log any more."""
+        self._background.stop()
+        self.when_ready(lambda: self._lanes.drain(done))
 
     def partition(self, key: TopicPartition) -> Partition | None:
         return self._hosted.partitions.get(key)

@@ -463,6 +463,11 @@ class Log:
         except OSError as error:
             raise self.dir.fail(error, f"replacing segments of {self.partition}") from error
 
+    @property
+    def has_deletions(self) -> bool:
+        """Whether files wait to be unlinked."""
+        return bool(self._deletions)
+
     def delete_due_files(self, *, all_of_them: bool = False) -> int:
         """Unlink the files whose delay is over; how many segments went."""
         now_ms = self._runtime.monotonic_ms()

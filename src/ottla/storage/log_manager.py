@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, opened_dir, retention
+from ottla.storage import checkpoint, layout, opened_dir, upkeep
 from ottla.storage.fs import FileSystem, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -55,6 +55,7 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
+        self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
 
     # -- opening
@@ -292,9 +293,7 @@ class LogManager:
         """Ask for a flush of every log whose flush.ms is over."""
         now_ms = self._runtime.monotonic_ms()
         for log in self.logs.values():
-            unflushed = log.recovery_point < log.end_offset
-            if unflushed and now_ms - log.flusher.flushed_ms >= log.config.flush_ms:
-                log.flusher.request()
+            upkeep.flush_if_due(log, now_ms)
 
     def apply_retention(self) -> int:
         """Retention for every log, and the files whose delay is over; how many segments were taken out."""
@@ -302,8 +301,7 @@ class LogManager:
         removed = 0
         for log in self.logs.values():
             try:
-                removed += len(retention.apply(log, now_ms))
-                log.delete_due_files()
+                removed += upkeep.retain(log, now_ms)
             except StorageError:
                 continue  # its directory is offline now
         self.remove_doomed()
@@ -311,18 +309,16 @@ class LogManager:
 
     def remove_doomed(self) -> None:
         """Remove `-delete` directories whose delay is over."""
+        for log_dir, path in self.take_doomed():
+            upkeep.remove_dir(log_dir, path)
+
+    def take_doomed(self) -> list[tuple[LogDir, str]]:
+        """The `-delete` directories whose delay is over, for the caller to remove."""
         now_ms = self._runtime.monotonic_ms()
-        for entry in [entry for entry in self._doomed if entry[0] <= now_ms]:
-            _, log_dir, path = entry
+        due = [entry for entry in self._doomed if entry[0] <= now_ms]
+        for entry in due:
             self._doomed.remove(entry)
-            if log_dir.offline:
-                continue
-            try:
-                for name in self._fs.list_dir(path):
-                    self._fs.unlink(f"{path}/{name}")
-                self._fs.remove_dir(path)
-            except OSError as error:
-                log_dir.fail(error, f"removing {path}")
+        return [(log_dir, path) for _, log_dir, path in due]
 
     def expire_producers(self) -> None:
         now_ms = self._runtime.now_ms()
@@ -331,15 +327,19 @@ class LogManager:
 
     def clean(self) -> Log | None:
         """Begin to compact the log that needs it most, in the background; None if there is nothing to begin."""
-        candidates = [
-            (log, self._dir_of(log).cleaned.get(tp)) for tp, log in self.logs.items() if log.config.compact
-        ]
-        return self.cleaner.start(candidates, self._cleaned)
+        candidates = [(log, self.cleaned_to(log)) for log in self.logs.values() if log.config.compact]
+        return self.cleaner.start(candidates, lambda log, offset: self.note_cleaned(log, offset)())
 
-    def _cleaned(self, log: Log, first_dirty_offset: int) -> None:
+    def cleaned_to(self, log: Log) -> int | None:
+        """What cleaner-offset-checkpoint says of a log."""
+        return self._dir_of(log).cleaned.get(log.partition)
+
+    def note_cleaned(self, log: Log, first_dirty_offset: int) -> Callable[[], None]:
+        """A log is compacted up to here. What is returned writes that down, and may run on any thread."""
         opened = self._dir_of(log)
         opened.cleaned[log.partition] = first_dirty_offset
-        opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
+        cleaned = dict(opened.cleaned)
+        return lambda: opened.write(layout.CLEANER_OFFSETS, cleaned)
 
     def _dir_of(self, log: Log) -> OpenedDir:
         return self._opened_dir(log.dir)
@@ -352,13 +352,15 @@ class LogManager:
     def checkpoint(self, only: LogDir | None = None) -> None:
         """Write recovery points, log start offsets and high watermarks of each directory."""
         for opened in self._opened:
-            if only in (None, opened.dir):
-                self.plan_checkpoint(opened.dir)()
+            write = self.plan_checkpoint(opened.dir) if only in (None, opened.dir) else None
+            if write is not None:
+                write()
 
     def plan_checkpoint(
         self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS
-    ) -> Callable[[], None]:
-        """What a directory's checkpoints would say now. What is returned writes them, and may run on any thread."""
+    ) -> Callable[[], None] | None:
+        """What a directory's checkpoints would say now; None if that is nothing new. What is returned writes them, and
+        may run on any thread, but one after the other."""
         opened = self._opened_dir(log_dir)
         logs = [log for log in self._logs.values() if log.dir is log_dir]
         contents: dict[str, dict[TopicPartition, int]] = {}
@@ -370,12 +372,19 @@ class LogManager:
         if layout.HIGH_WATERMARKS in names:
             contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
 
+        news = {
+            name: offsets
+            for name, offsets in contents.items()
+            if self._written.get((log_dir, name)) != offsets
+        }
+        self._written.update({(log_dir, name): offsets for name, offsets in news.items()})
+
         def write() -> None:
-            for name, offsets in contents.items():
+            for name, offsets in news.items():
                 if not log_dir.offline:
                     opened.write(name, offsets)
 
-        return write
+        return write if news else None
 
     def close(self) -> None:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""

@@ -47,12 +47,18 @@ class EmbeddedBroker:
     properties: a broker's settings by Kafka's names, as in server.properties
     data: where it keeps its topics; if not given, a temporary directory that goes with it (in memory, where there
         is room: the disk's syncs are most of a start)
+    http: whether `/metrics` and `/healthz` are served too, at the address `broker.http`
     """
 
     def __init__(
-        self, properties: Mapping[str, object] | None = None, data: str | os.PathLike[str] | None = None
+        self,
+        properties: Mapping[str, object] | None = None,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        http: bool = False,
     ) -> None:
         self.properties = {key: _text(value) for key, value in (properties or {}).items()}
+        self._has_http = http
         self._is_temporary = data is None
         self.data = _temporary_dir() if data is None else os.fspath(data)
         self.faults = Faults()
@@ -105,6 +111,7 @@ class EmbeddedBroker:
             BrokerConfig.from_properties(properties),
             os.path.join(self.data, DB_FILE),
             Address(HOST, self.port),
+            http=Address(HOST, 0) if self._has_http else None,
             fs=self._fs,
             make_runtime=partial(ShiftedRuntime, shifted=self._time),
             make_dispatcher=self._make_dispatcher,
