@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.fetch_sessions import (
     FINAL_EPOCH,
@@ -133,18 +134,23 @@ def _resolve(services: Services, session: FetchSession) -> None:
 class _Fetch:
     """One request under way."""
 
-    __slots__ = ("_call", "_context", "_is_replica", "_keys", "_services")
+    __slots__ = ("_call", "_context", "_is_replica", "_keys", "_refusals", "_services")
 
     def __init__(self, services: Services, call: Call, context: _Context) -> None:
         self._services = services
         self._call = call
         self._context = context
+        self._refusals: dict[Key, ErrorCode] = {}  # of those that are not read
         self._keys: list[Key] = []  # of the entries that are read
 
     def run(self, request: FetchRequest) -> object:
         entries: list[FetchEntry] = []
+        params = self._params(request)
         for key, followed in self._context.partitions.items():
-            if followed.topic is not None:
+            refusal = self._refusal(followed)
+            if followed.topic is None or refusal is not None:
+                self._refusals[key] = refusal or ErrorCode.UNKNOWN_TOPIC_ID
+            else:
                 partition = TopicPartition(followed.topic, followed.partition)
                 entries.append(
                     FetchEntry(
@@ -167,11 +173,20 @@ class _Fetch:
             else:
                 self._call.reply(response)
 
-        wait = self._services.replicas.fetch(self._params(request), entries, done)
+        wait = self._services.replicas.fetch(params, entries, done)
         in_handler = False
         if wait is not None:
             self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
         return result
+
+    def _refusal(self, followed: Followed) -> ErrorCode | None:
+        """A replica needs the right to act for the cluster, anybody else to read the topic."""
+        allows, peer = self._services.authorizer.allows, self._call.peer
+        if self._is_replica:
+            allowed = allows(peer, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        else:
+            allowed = followed.topic is None or allows(peer, Operation.READ, Resource.TOPIC, followed.topic)
+        return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _params(self, request: FetchRequest) -> FetchParams:
         version = self._call.version
@@ -202,7 +217,7 @@ class _Fetch:
             if result is None:
                 data = PartitionData(
                     partition_index=followed.partition,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    error_code=self._refusals[key],
                     high_watermark=-1,
                     aborted_transactions=[],
                     records=b"",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -41,6 +42,8 @@ _ZSTD_SINCE = 7
 _CURRENT_LEADER_SINCE = 10
 _TOPIC_IDS_SINCE = 13
 _NONE = ErrorCode.NONE
+_WRITE = Operation.WRITE
+_TOPIC = Resource.TOPIC
 _NO_BATCH = -1
 _MIN_LENGTH = 14  # of the smallest message that ever was
 _FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
@@ -104,6 +107,10 @@ class _Produce:
             topic_error = _NONE if found is not None else ErrorCode.UNKNOWN_TOPIC_ID
         else:
             found = image.topics.get(name)
+        if topic_error is _NONE and not self._services.authorizer.allows(
+            self._call.peer, _WRITE, _TOPIC, name
+        ):
+            topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         is_closed = name in INTERNAL_TOPICS and self._call.client_id != ADMIN_CLIENT_ID
         slots: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
