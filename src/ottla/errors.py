@@ -164,6 +164,19 @@ class CorruptCheckpointError(CorruptionError):
     """A checkpoint file that cannot be read."""
 
 
+class LogDirNotFoundError(BrokerError):
+    """The broker has no log directory of this name."""
+
+    code = 57
+
+
+class ReplicaNotAvailableError(BrokerError):
+    """There is no log here to be moved."""
+
+    code = 9
+    retriable = True
+
+
 class StorageError(BrokerError):
     """The disk said no, or a rule of the log directory is broken."""
 

@@ -19,6 +19,8 @@ MAX_BYTES = 8 << 20
 
 
 class AioClient:
+    sends_null_headers = True
+
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._runner = asyncio.Runner()

@@ -30,6 +30,8 @@ class Read(NamedTuple):
 class Client(Protocol):
     """A client of one broker. Every call ends within TIMEOUT_S; errors are the client's own exceptions."""
 
+    sends_null_headers: bool
+
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
     ) -> None: ...

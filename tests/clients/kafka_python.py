@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -14,19 +15,27 @@ MAX_BYTES = 8 << 20
 
 
 class KafkaPythonClient:
+    sends_null_headers = False
+
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+
+    def _admin(self) -> AbstractContextManager[KafkaAdminClient]:
+        # One for each use: one that lives while the broker is down leaves the sockets of its attempts unclosed.
+        return closing(KafkaAdminClient(bootstrap_servers=self._bootstrap))
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": dict(config or {})}
-        self._admin.create_topics({name: options})
+        with self._admin() as admin:
+            admin.create_topics({name: options})
 
     def delete_topic(self, name: str) -> None:
-        self._admin.delete_topics([name])
+        with self._admin() as admin:
+            admin.delete_topics([name])
 
     def topics(self) -> set[str]:
-        return set(self._admin.list_topics())
+        with self._admin() as admin:
+            return set(admin.list_topics())
 
     def produce(
         self, topic: str, records: Sequence[Sent], *, codec: str = "none", idempotent: bool = False
@@ -94,16 +103,21 @@ class KafkaPythonClient:
 
     def set_config(self, topic: str, key: str, value: str) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, {key: value})
-        self._admin.alter_configs([resource])
+        with self._admin() as admin:
+            outcome = admin.alter_configs([resource])["topic"][topic]
+        if outcome != "OK":
+            raise RuntimeError(outcome)
 
     def config(self, topic: str, key: str) -> str | None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, None)
-        found = self._admin.describe_configs([resource], config_filter="all")
+        with self._admin() as admin:
+            found = admin.describe_configs([resource], config_filter="all")
         value: str | None = found["topic"][topic][key]["value"]
         return value
 
     def delete_records(self, topic: str, before: int) -> None:
-        self._admin.delete_records({TopicPartition(topic, 0): before})
+        with self._admin() as admin:
+            admin.delete_records({TopicPartition(topic, 0): before})
 
     def close(self) -> None:
-        self._admin.close()
+        """Nothing is kept open."""

@@ -70,6 +70,15 @@ class Partition:
         self._lane_handles = lane_handles
         self._choose_way()
 
+    def replace_log(self, log: Log, lane_handles: HandlePool) -> None:
+        """Another log has taken the place of this one, while it was lent."""
+        log.flusher.hold()
+        log.use_handles(lane_handles)
+        self._lent_log = log
+        self._lane_handles = lane_handles
+        if self.log is not None:
+            self.log = log
+
     def set_durable(self, is_durable: bool) -> None:
         """A log that is flushed before anything is answered stays with its directory's thread."""
         if is_durable == self.is_durable:
