@@ -21,6 +21,7 @@ GROUP, TRANSACTION = 0, 1
 SETTINGS = {
     "auto.create.topics.enable": "true",
     "num.partitions": "2",
+    "num.recovery.threads.per.data.dir": "2",
     "log.retention.ms": "-1",
     "log.index.size.max.bytes": "16384",
     "log.segment.bytes": "104857600",

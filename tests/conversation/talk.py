@@ -70,6 +70,7 @@ class Talk:
         except DecodeError as error:
             self._keep(step, request.API_KEY, version, f"an answer that cannot be read: {error}")
             return None
+        self.normal.step = step
         if only is not None:
             only(response)
         self._keep(step, request.API_KEY, version, self.normal.message(response, version))
@@ -152,7 +153,7 @@ class Talk:
             FetchRequest(topics=[FetchTopic(topic=name, topic_id=topic_id, partitions=wanted)]),
             lambda response: all(found.error_code == 0 for found in response.responses[0].partitions),
         )
-        self.normal.topic_id(topic_id)
+        self.normal.topic_id(topic_id, name)
         return topic_id
 
     def settle(self) -> None:
@@ -164,6 +165,12 @@ class Talk:
         """Wait until nobody knows it any more."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         self.until(METADATA, request, lambda response: response.topics[0].error_code != 0)
+
+    def tick(self) -> None:
+        """Wait for the next millisecond, so that what follows has another time."""
+        begun_ms = time.time_ns() // 1_000_000
+        while time.time_ns() // 1_000_000 <= begun_ms:
+            pass
 
     def close(self) -> None:
         self.client.close()

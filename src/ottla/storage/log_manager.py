@@ -22,6 +22,7 @@ from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
 from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.recovery import load_log
+from ottla.storage.relocation import Relocation
 
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
 
@@ -56,6 +57,9 @@ class LogManager:
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
+        self.unfinished_moves: dict[
+            TopicPartition, LogDir
+        ] = {}  # what was under way when the broker last stopped
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
 
     # -- opening
@@ -92,7 +96,11 @@ class LogManager:
             found = opened_dir.contents(opened.dir)
             work += [(opened, name) for name in found.partitions]
             now_ms = self._runtime.monotonic_ms()
-            self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in found.doomed]
+            doomed = [*found.doomed, *found.futures]
+            self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in doomed]
+            for name in found.futures:
+                if (marked := layout.parse_marked_dir(name)) is not None:
+                    self.unfinished_moves[marked[0]] = opened.dir
         done = 0
 
         def report(item: tuple[OpenedDir, str]) -> None:
@@ -107,17 +115,24 @@ class LogManager:
         results = self._runtime.map_blocking(lambda item: self._load(*item), work, workers, report)
         for (opened, name), log, error in results:
             if log is not None:
-                other = self._logs.setdefault(log.partition, log)
-                self._homes[log.partition] = log.dir
-                if other is not log:
-                    log.abandon()
-                    raise StorageError(
-                        f"{log.partition} lies in {other.path} and in {log.path}; move one away"
-                    )
+                other = self._logs.get(log.partition)
+                self.add(log if other is None else self._choose(log, other))
             elif isinstance(error, BrokerError):
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _choose(self, one: Log, other: Log) -> Log:
+        """Two logs of one partition: fine if a move was interrupted when both were complete. Else it is refused."""
+        if one.topic_id is None or (one.topic_id, one.end_offset) != (other.topic_id, other.end_offset):
+            one.abandon()
+            raise StorageError(f"{one.partition} lies in {other.path} and in {one.path}; move one away")
+        # The new directory had no checkpoint that told of it yet.
+        is_new = one.partition not in (self._dir_of(one).recovery_points or {})
+        kept, dropped = (one, other) if is_new else (other, one)
+        self._logs[dropped.partition] = dropped
+        self.plan_removal(dropped.partition)()
+        return kept
 
     def _fail_dir(self, log_dir: LogDir, error: BrokerError) -> None:
         if not log_dir.offline:
@@ -156,6 +171,10 @@ class LogManager:
     def was_clean(self) -> bool:
         """Whether every directory was stopped cleanly the last time."""
         return all(opened.clean for opened in self._opened)
+
+    @property
+    def configured_dirs(self) -> tuple[str, ...]:
+        return self._config.log_dirs
 
     @property
     def logs(self) -> dict[TopicPartition, Log]:
@@ -210,7 +229,45 @@ class LogManager:
     def add(self, log: Log) -> Log:
         """Take in a log that was made after `plan_new`."""
         self._logs[log.partition] = log
+        self._homes[log.partition] = log.dir
         return log
+
+    def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:
+        """Where the log of a partition will lie, if it is ever made here."""
+        if partition not in self._logs:
+            self._homes[partition] = log_dir
+
+    # -- moving to another directory
+
+    def plan_move(self, partition: TopicPartition, target: LogDir) -> Relocation:
+        config, expiration_ms = self._config_of(partition.topic), self._config.producer_id_expiration_ms
+        return Relocation(partition, target, config, self._runtime, expiration_ms)
+
+    def doomed_path(self, log: Log) -> str:
+        """A name for the directory of a log that is given up."""
+        return self._marked_path(log, layout.DELETE_DIR)
+
+    def moved(self, old: Log, old_path: str, new: Log) -> list[tuple[LogDir, Callable[[], None]]]:
+        """A log has taken the place of another. What is returned writes checkpoints, each on its directory's thread."""
+        self.cleaner.forget(old.partition)
+        self._doomed.append(
+            (self._runtime.monotonic_ms() + old.config.file_delete_delay_ms, old.dir, old_path)
+        )
+        self.add(new)
+        works: list[tuple[LogDir, Callable[[], None] | None]] = []
+        cleaned_to = self._dir_of(old).cleaned.pop(old.partition, None)
+        if cleaned_to is not None:
+            works.append((new.dir, self.note_cleaned(new, cleaned_to)))
+        works += [(log.dir, self.plan_checkpoint(log.dir)) for log in (new, old) if not log.dir.offline]
+        return [(log_dir, work) for log_dir, work in works if work is not None]
+
+    def plan_start_checkpoint(self, log: Log, target: LogDir) -> Callable[[], None]:
+        """Before a log appears in `target`, its start is written down there: nothing that was deleted comes back."""
+        opened = self._opened_dir(target)
+        logs = [other for other in self._logs.values() if other.dir is target]
+        starts = {other.partition: other.start_offset for other in (*logs, log)}
+        self._written.pop((target, layout.LOG_START_OFFSETS), None)
+        return lambda: opened.write(layout.LOG_START_OFFSETS, starts)
 
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs
@@ -269,8 +326,7 @@ class LogManager:
         opened = self._dir_of(log)
         was_cleaned = opened.cleaned.pop(partition, None) is not None
         cleaned = dict(opened.cleaned)
-        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
-        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, mark)}"
+        path = self._marked_path(log, mark)
 
         def remove() -> None:
             log.abandon()
@@ -286,6 +342,10 @@ class LogManager:
                 self._doomed.append((due_ms, log.dir, path))
 
         return remove
+
+    def _marked_path(self, log: Log, mark: str) -> str:
+        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
+        return f"{log.dir.path}/{layout.marked_dir(log.partition, unique, mark)}"
 
     # -- background work
 

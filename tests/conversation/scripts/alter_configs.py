@@ -101,6 +101,9 @@ def _incremental(talk: Talk, version: int) -> None:
         for step, changes in BROKER_CHANGES.items():
             talk.ask(f"broker {broker!r}: {step}", version, _change(BROKER, broker, changes))
             _look(talk, f"v{version} broker {broker!r}: {step}", BROKER, "1")
+        # Kafka takes them, and would show them to the next who asks.
+        unknown: list[Change] = [(key, DELETE, None) for key in ("no.such.key", "retention.ms")]
+        talk.request(version, _change(BROKER, broker, unknown))
     _wrong_resources(talk, version, name)
 
 

@@ -43,6 +43,7 @@ BAD_CONFIGS: dict[str, dict[str, str | None]] = {
 
 
 def script(talk: Talk) -> None:
+    talk.topic("__consumer_offsets", cleanup_policy="compact")
     for version in versions(KEY):
         _made(talk, version)
         _refused(talk, version)
@@ -131,10 +132,10 @@ def _assigned(talk: Talk, version: int) -> None:
 def _configured(talk: Talk, version: int) -> None:
     good: dict[str, str | None] = {"retention.ms": "1000", "cleanup.policy": "compact"}
     talk.ask("configs", version, _request(_topic(f"create-configs-{version}", 1, 1, good)), only=_shown)
-    for step, configs in BAD_CONFIGS.items():
-        topic = _topic("create-refused", 1, 1, configs)
+    for number, (step, configs) in enumerate(BAD_CONFIGS.items()):
+        topic = _topic(f"create-asked-{number}", 1, 1, configs)
         talk.ask(step, version, _request(topic, validate_only=True), only=_shown)
-    twice = _topic("create-refused")
+    twice = _topic("create-config-twice")
     twice.configs = [CreatableTopicConfig(name="retention.ms", value=value) for value in ("1", "2")]
     talk.ask("a config twice", version, _request(twice, validate_only=True), only=_shown)
 

@@ -13,7 +13,9 @@ NEWEST = 4
 NAME = "describe"
 KEYS = ["retention.ms", "cleanup.policy", "segment.bytes", "min.insync.replicas"]
 BROKER_KEYS = ["log.retention.ms", "message.max.bytes", "node.id", "log.segment.bytes", "num.partitions"]
-PLACES = {"listeners", "advertised.listeners", "controller.quorum.voters", "log.dirs", "log.dir"}
+PLACES = {
+    "listeners", "advertised.listeners", "controller.quorum.voters", "controller.listener.names", "log.dirs", "log.dir",
+}  # fmt: skip
 OTHER_RESOURCES = {
     "nothing": (0, ""),
     "a type that is not there": (99, "x"),

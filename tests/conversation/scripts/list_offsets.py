@@ -26,6 +26,7 @@ def script(talk: Talk) -> None:
     for step in (0, 1000, 500, 5000):  # the third batch is older than the second
         for name in (NAME, CUT, APPEND_TIME):
             talk.request(PRODUCE, produce(name, records(b"a", b"b", b"c", time_ms=T0 + step)))
+        talk.tick()
     talk.request(2, delete_records(CUT, {0: 7}))
     for version in versions(KEY):
         for time_ms in (0, T0 - 1, T0, T0 + 1, T0 + 3, T0 + 501, T0 + 1002, T0 + 1003, T0 + 5002, T0 + 5003):
