@@ -226,3 +226,21 @@ class InconsistentClusterIdError(BrokerError):
     """A log directory that belongs to another cluster or another broker."""
 
     code = 104
+
+
+# -- what coordinators refuse
+
+
+class CoordinatorLoadInProgressError(BrokerError):
+    code = 14
+    retriable = True
+
+
+class CoordinatorNotAvailableError(BrokerError):
+    code = 15
+    retriable = True
+
+
+class NotCoordinatorError(BrokerError):
+    code = 16
+    retriable = True
