@@ -14,6 +14,14 @@ class BrokerError(Exception):
     retriable: bool = False
 
 
+class CodedError(BrokerError):
+    """An error of which the code says it all."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self.code = code
+
+
 class ConfigError(BrokerError):
     code = 40  # INVALID_CONFIG
 

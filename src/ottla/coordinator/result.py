@@ -40,6 +40,7 @@ class Result(Generic[R]):
     replay: bool = True
     replies: Sequence[tuple[Reply, Any]] = ()
     producer: Producer | None = None
+    whole: bool = True  # in one batch: all of the records or none, if the broker dies
     undo: Callable[[], None] | None = None  # where `replay` is False: the records are too large to be written
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Any, Generic
@@ -17,6 +18,7 @@ from ottla.coordinator.loading import Window, read_window
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
 from ottla.errors import (
     BrokerError,
+    CodedError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NotCoordinatorError,
@@ -36,6 +38,8 @@ from ottla.storage.validation import Origin
 
 _logger = logging.getLogger(__name__)
 
+_PIECE = 1000  # records of a result that need not be in one batch
+
 # What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
 _NOT_AVAILABLE = frozenset(
     error.code
@@ -54,14 +58,6 @@ class Phase(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     GONE = "gone"
-
-
-class RefusedError(BrokerError):
-    """An append of a transaction that the log refused, with the log's code for it."""
-
-    def __init__(self, code: int, message: str | None) -> None:
-        super().__init__(message or "")
-        self.code = code
 
 
 class _Write:
@@ -171,9 +167,14 @@ class PartitionShard(Generic[S, R]):
         replies = list(result.replies)
         if result.response is not LATER:
             replies.append((reply, result.response))
-        if result.records:
+        if not result.records:
+            self._tell_in_order(replies)
+        elif result.whole or len(result.records) <= _PIECE:
             self._write_records(result, replies, now_ms)
         else:
+            for at in range(0, len(result.records), _PIECE):
+                piece = replace(result, records=result.records[at : at + _PIECE])
+                self._write_records(piece, [], now_ms)
             self._tell_in_order(replies)
 
     def end_txn(self, producer: Producer, marker: Marker, reply: Reply) -> None:
@@ -241,7 +242,7 @@ class PartitionShard(Generic[S, R]):
         write.is_done = True
         if result.error_code:
             replies, write.replies = write.replies, []
-            _tell(replies, RefusedError(result.error_code, result.error_message))
+            _tell(replies, CodedError(result.error_code, result.error_message))
         elif write.after is not None:
             write.after()
         while self._in_flight and self._in_flight[0].is_done:
