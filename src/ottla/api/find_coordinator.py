@@ -10,6 +10,7 @@ first asked for; the answer waits for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
@@ -36,18 +37,18 @@ _KINDS = {
 @api(KEY)
 def find_coordinator(services: Services, call: Call, request: FindCoordinatorRequest) -> object:
     many = call.version >= _MANY_KEYS_SINCE
-    keys = list(dict.fromkeys(request.coordinator_keys)) if many else [request.key]
+    keys = request.coordinator_keys if many else [request.key]
     if not keys:
         return FindCoordinatorResponse()
-    found: dict[str, Coordinator] = {}
+    found: dict[int, Coordinator] = {}
 
-    def take(coordinator: Coordinator) -> None:
-        found[coordinator.key] = coordinator
+    def take(place: int, coordinator: Coordinator) -> None:
+        found[place] = coordinator
         if len(found) == len(keys):
-            call.reply(_response(many, [found[key] for key in keys]))
+            call.reply(_response(many, [found[at] for at in range(len(keys))]))
 
-    for key in keys:
-        _find(services, call, request.key_type, key, take)
+    for place, key in enumerate(keys):
+        _find(services, call, request.key_type, key, partial(take, place))
     return PENDING
 
 
