@@ -20,7 +20,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
 from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
-from ottla.errors import BrokerError, NotCoordinatorError
+from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -83,7 +83,7 @@ class Coordinator(Generic[S, R]):
 
     def when_made(self, then: Callable[[], None]) -> None:
         """Call when the topic is there, or could not be made; now, if it is."""
-        if self._info is not None:
+        if self._info is not None and not self._waiting_for_topic:
             then()
             return
         self._waiting_for_topic.append(then)
@@ -156,6 +156,9 @@ class Coordinator(Generic[S, R]):
         return [shard.state for shard in self._shards.values() if shard.phase is Phase.ACTIVE]
 
     def _not_here(self, partition: int) -> BrokerError:
+        info = self._metadata.image.partition(self.topic.name, partition)
+        if info is not None and info.leader == self._metadata.node_id:
+            return CoordinatorLoadInProgressError(f"{self.topic.name}-{partition} is being made")
         return NotCoordinatorError(f"{self.topic.name}-{partition} is not led by this broker")
 
     # -- which partitions are led here
@@ -184,7 +187,7 @@ class Coordinator(Generic[S, R]):
         for number, shard in list(self._shards.items()):
             if number not in led or made_anew:
                 del self._shards[number]
-                shard.unload(self._not_here(number))
+                shard.unload(NotCoordinatorError(f"{shard.key} is not led by this broker any more"))
         self._topic_id = info.topic_id if info is not None else None
         for number, epoch in led.items():
             if number in self._shards:
