@@ -26,11 +26,13 @@ from ottla.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent
 OURS = "ottla.decompression.max.bytes"
-# Kafka's default, and ours: Kafka wants to be told its id and its roles, and sets no limit to its memory.
+# Kafka's default, and ours: Kafka wants to be told its id and its roles, sets no limit to its memory, and has
+# replicas.
 OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
     "node.id": ("<none>", 1),
     "controller.listener.names": ("<none>", ()),
     "queued.max.request.bytes": ("-1", 128 << 20),
+    "offsets.topic.replication.factor": ("3", 1),
 }
 
 

@@ -23,6 +23,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
+from ottla.coordinator.groups import Groups
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
@@ -137,6 +138,7 @@ class Broker:
             replicas=self.replicas,
             metrics=self.metrics,
             fetch_sessions=FetchSessionCache(self.runtime, config.max_incremental_fetch_session_cache_slots),
+            groups=Groups(config, self.metadata, self.replicas, self.runtime),
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
@@ -166,6 +168,8 @@ class Broker:
         self.replicas.apply_image(None, self.metadata.image)
         await _called_back(self.replicas.when_ready)
         self.metadata.subscribe(self._apply_image)
+        self.metadata.subscribe(self.services.groups.apply_image)
+        self.services.groups.follow()
         if self.settings.shares_store:
             directory = os.path.dirname(self.settings.store_path)
             nudges = Nudges(directory, config.node_id, self.metadata.refresh)

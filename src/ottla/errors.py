@@ -14,6 +14,14 @@ class BrokerError(Exception):
     retriable: bool = False
 
 
+class CodedError(BrokerError):
+    """An error of which the code says it all."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(message or "")
+        self.code = code
+
+
 class ConfigError(BrokerError):
     code = 40  # INVALID_CONFIG
 
@@ -241,3 +249,21 @@ class InconsistentClusterIdError(BrokerError):
     """A log directory that belongs to another cluster or another broker."""
 
     code = 104
+
+
+# -- what coordinators refuse
+
+
+class CoordinatorLoadInProgressError(BrokerError):
+    code = 14
+    retriable = True
+
+
+class CoordinatorNotAvailableError(BrokerError):
+    code = 15
+    retriable = True
+
+
+class NotCoordinatorError(BrokerError):
+    code = 16
+    retriable = True

@@ -18,6 +18,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
+from ottla.coordinator.groups import Groups
 from ottla.metrics import Metrics
 from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -90,9 +91,12 @@ class World:
             replicas=self.replicas,
             metrics=self.metrics,
             fetch_sessions=FetchSessionCache(self.runtime, 10),
+            groups=Groups(self.config, self.metadata, self.replicas, self.runtime),
         )
         self.replicas.apply_image(None, self.image)
         self.metadata.subscribe(self._apply)
+        self.metadata.subscribe(self.services.groups.apply_image)
+        self.services.groups.follow()
         self.register(NODE)
 
     def _apply(self, old: ClusterImage, new: ClusterImage, ready: Any) -> None:

@@ -43,6 +43,13 @@ _OPERATIONS = {
     Resource.TOPIC: tuple(
         op for op in Operation if op not in (Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE)
     ),
+    Resource.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
     Resource.CLUSTER: (
         Operation.CREATE,
         Operation.ALTER,

@@ -3,18 +3,20 @@
 v0 knows groups only, v1 transactional ids too, v4 asks for many keys at once. v6 brought share groups, which ottla
 does not have: their kind of key is INVALID_REQUEST, as it is in Kafka before v6.
 
-Every key belongs to one live broker, the same whichever broker is asked.
+A key belongs to a partition of an internal topic, and is looked after by who leads that. The topic is made when it is
+first asked for; the answer waits for it.
 """
 
 from __future__ import annotations
 
-import zlib
+from collections.abc import Callable
+from functools import partial
 
 from ottla.api.access import Operation, Resource
-from ottla.api.call import Call
+from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.cluster.image import BrokerInfo, ClusterImage
+from ottla.cluster.image import BrokerInfo
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.find_coordinator import (
     Coordinator,
@@ -33,14 +35,27 @@ _KINDS = {
 
 
 @api(KEY)
-def find_coordinator(
-    services: Services, call: Call, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse:
-    if call.version >= _MANY_KEYS_SINCE:
-        return FindCoordinatorResponse(
-            coordinators=[_find(services, call, request.key_type, key) for key in request.coordinator_keys]
-        )
-    found = _find(services, call, request.key_type, request.key)
+def find_coordinator(services: Services, call: Call, request: FindCoordinatorRequest) -> object:
+    many = call.version >= _MANY_KEYS_SINCE
+    keys = request.coordinator_keys if many else [request.key]
+    if not keys:
+        return FindCoordinatorResponse()
+    found: dict[int, Coordinator] = {}
+
+    def take(place: int, coordinator: Coordinator) -> None:
+        found[place] = coordinator
+        if len(found) == len(keys):
+            call.reply(_response(many, [found[at] for at in range(len(keys))]))
+
+    for place, key in enumerate(keys):
+        _find(services, call, request.key_type, key, partial(take, place))
+    return PENDING
+
+
+def _response(many: bool, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
+    if many:
+        return FindCoordinatorResponse(coordinators=coordinators)
+    (found,) = coordinators
     return FindCoordinatorResponse(
         error_code=found.error_code,
         # Kafka says "NONE" here and, from v4 on, nothing.
@@ -51,24 +66,30 @@ def find_coordinator(
     )
 
 
-def coordinator_of(image: ClusterImage, key: str) -> BrokerInfo | None:
-    """The live broker that looks after a group or a transactional id."""
-    nodes = sorted(image.brokers)
-    return image.brokers[nodes[zlib.crc32(key.encode()) % len(nodes)]] if nodes else None
-
-
-def _find(services: Services, call: Call, key_type: int, key: str) -> Coordinator:
+def _find(
+    services: Services, call: Call, key_type: int, key: str, take: Callable[[Coordinator], None]
+) -> None:
     kind = _KINDS.get(key_type)
     if kind is None:
         message = "" if key_type == _SHARE else f"{key_type} is not a kind of coordinator that ottla has"
-        return _failed(key, ErrorCode.INVALID_REQUEST, message)
+        take(_failed(key, ErrorCode.INVALID_REQUEST, message))
+        return
     resource, refusal = kind
     if not services.authorizer.allows(call.peer, Operation.DESCRIBE, resource, key):
-        return _failed(key, refusal, "")
-    broker = coordinator_of(services.metadata.image, key)
-    if broker is None:
-        return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
-    return Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port, error_message="")
+        take(_failed(key, refusal, ""))
+        return
+
+    def done(broker: BrokerInfo | None) -> None:
+        if broker is None:
+            take(_failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, ""))
+        else:
+            take(
+                Coordinator(
+                    key=key, node_id=broker.node_id, host=broker.host, port=broker.port, error_message=""
+                )
+            )
+
+    services.groups.find(key, done)
 
 
 def _failed(key: str, code: ErrorCode, message: str) -> Coordinator:

@@ -8,6 +8,7 @@ from ottla.api.access import AllowAll, Authorizer
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
+from ottla.coordinator.groups import Groups
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -24,5 +25,6 @@ class Services:
     replicas: ReplicaManager
     metrics: Metrics
     fetch_sessions: FetchSessionCache
+    groups: Groups
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

@@ -34,7 +34,7 @@ class ConfigSource(IntEnum):
     DEFAULT = 5
 
 
-_TYPE_NUMBERS = {"boolean": 1, "string": 2, "int": 3, "long": 5, "double": 6, "list": 7}
+_TYPE_NUMBERS = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
 
 
 @dataclass(frozen=True, slots=True)

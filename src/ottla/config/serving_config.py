@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ottla.config.coordinator_config import CoordinatorConfig
 from ottla.config.values import (
     ANY,
     BOOLEAN,
@@ -45,7 +46,7 @@ _BUDGET = Check("-1 for no limit, or at least 1", lambda value: value == -1 or v
 
 
 @dataclass(frozen=True, slots=True)
-class ServingConfig:
+class ServingConfig(CoordinatorConfig):
     """What a broker says to the outside. `BrokerConfig` adds storage and checks them all."""
 
     # A table: one row a key, kept in its own shape.

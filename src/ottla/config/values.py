@@ -85,6 +85,7 @@ def _list(value: object) -> tuple[str, ...]:
 
 _LIST_MEANING = "a list separated by commas, without empty or repeated entries"
 
+SHORT = ValueType("short", "a whole number of 16 bits", _integer(16))
 INT = ValueType("int", "a whole number of 32 bits", _integer(32))
 LONG = ValueType("long", "a whole number of 64 bits", _integer(64))
 DOUBLE = ValueType("double", "a number", _double)

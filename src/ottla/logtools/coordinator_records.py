@@ -174,6 +174,14 @@ def decoder_for(topic: str | None) -> Decoder | None:
 
 
 def decode_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    decoded, fields = plain_group_record(key, value)
+    if isinstance(fields, dict):
+        _open_members(fields)
+    return decoded, fields
+
+
+def plain_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    """As `decode_group_record`, but what members subscribe to and have stays bytes."""
     try:
         reader = Reader(key or b"")
         kind = reader.integer("int16")
@@ -181,7 +189,16 @@ def decode_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded
         decoded = {"type": name, **reader.struct(fields)}
     except (MalformedError, KeyError):
         return key, value
-    return decoded, _value(value, _GROUP_VALUES.get(kind, {}), _open_members)
+    return decoded, _value(value, _GROUP_VALUES.get(kind, {}))
+
+
+def subscribed_topics(subscription: bytes) -> list[str] | None:
+    """What a consumer of a classic group asks for; None if that cannot be read."""
+    try:
+        topics: list[str] = Reader(subscription).struct(_SUBSCRIPTION)["topics"]
+    except MalformedError:
+        return None
+    return topics
 
 
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
@@ -192,7 +209,10 @@ def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[D
         decoded = {"type": "transaction", **reader.struct({"transactional_id": "string"})}
     except MalformedError:
         return key, value
-    return decoded, _value(value, _TRANSACTION_VALUES, _name_status)
+    fields = _value(value, _TRANSACTION_VALUES)
+    if isinstance(fields, dict):
+        _name_status(fields)
+    return decoded, fields
 
 
 def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
@@ -208,21 +228,15 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decod
     return {"control": name}, {"coordinator_epoch": marker["coordinator_epoch"]}
 
 
-def _value(
-    value: bytes | None,
-    versions: Mapping[int, tuple[Mapping[Any, Any], bool]],
-    finish: Callable[[dict[str, Any]], None],
-) -> Decoded:
+def _value(value: bytes | None, versions: Mapping[int, tuple[Mapping[Any, Any], bool]]) -> Decoded:
     if value is None:
         return None
     try:
         reader = Reader(value)
         fields, reader.flexible = versions[reader.integer("int16")]
-        decoded = reader.struct(fields)
+        return reader.struct(fields)
     except (MalformedError, KeyError):
         return value
-    finish(decoded)
-    return decoded
 
 
 def _name_status(transaction: dict[str, Any]) -> None:

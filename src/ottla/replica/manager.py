@@ -6,6 +6,7 @@ Each kind of work has a file of its own; this one puts them together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, LogConfig
@@ -22,9 +23,12 @@ from ottla.replica.offsets import Offsets
 from ottla.replica.partition import Partition
 from ottla.replica.waits import DelayedProduce, Purgatories
 from ottla.replica.watermarks import Watermarks
-from ottla.runtime import LoopRuntime
+from ottla.runtime import Done, LoopRuntime
 from ottla.storage.layout import TopicPartition
+from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
+
+T = TypeVar("T")
 
 
 class ReplicaManager:
@@ -83,6 +87,14 @@ class ReplicaManager:
 
     def partition(self, key: TopicPartition) -> Partition | None:
         return self._hosted.partitions.get(key)
+
+    def on_log(self, key: TopicPartition, work: Callable[[Log], T], done: Done[T]) -> None:
+        """Do something that may block to a partition's log, on its directory's thread, in order with all else."""
+        partition = self._hosted.partitions.get(key)
+        if partition is None or partition.log is None:
+            done(None, self._hosted.missing(key))
+        else:
+            self._lanes.on(partition, work, done)
 
     def cancel_append(self, wait: DelayedProduce) -> None:
         """The client is gone: what it produced stays, nobody needs the answer."""

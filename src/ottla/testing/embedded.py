@@ -106,7 +106,7 @@ class EmbeddedBroker:
         return broker
 
     def _settings(self) -> Settings:
-        properties = {"log.dirs": self.data, **self.properties}
+        properties = {"log.dirs": self.data, "group.initial.rebalance.delay.ms": "0", **self.properties}
         return Settings(
             BrokerConfig.from_properties(properties),
             os.path.join(self.data, DB_FILE),

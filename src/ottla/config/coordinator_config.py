@@ -1,0 +1,63 @@
+"""Settings of the coordinators: consumer groups and the topic that keeps them.
+
+As in log_config.py, each field is also a row of the table. serving_config.py goes on from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.config.values import (
+    ANY,
+    INT,
+    INT_MAX,
+    LONG,
+    MIB,
+    MINUTE_MS,
+    SECOND_MS,
+    SHORT,
+    at_least,
+    broker_key,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorConfig:
+    """What a broker does for groups."""
+
+    # A table: one row a key, kept in its own shape.
+    # fmt: off
+    group_min_session_timeout_ms: int = broker_key(
+        "group.min.session.timeout.ms", INT, 6 * SECOND_MS, ANY,
+        "The shortest session timeout that a member of a group may ask for.")
+    group_max_session_timeout_ms: int = broker_key(
+        "group.max.session.timeout.ms", INT, 30 * MINUTE_MS, ANY,
+        "The longest session timeout that a member of a group may ask for.")
+    group_initial_rebalance_delay_ms: int = broker_key(
+        "group.initial.rebalance.delay.ms", INT, 3 * SECOND_MS, ANY,
+        "How long the first member of an empty group waits for others before it gets everything.")
+    group_max_size: int = broker_key(
+        "group.max.size", INT, INT_MAX, at_least(1),
+        "How many members a group may have.")
+    offset_metadata_max_bytes: int = broker_key(
+        "offset.metadata.max.bytes", INT, 4096, ANY,
+        "The most text that may go with a committed offset.")
+    offsets_retention_minutes: int = broker_key(
+        "offsets.retention.minutes", INT, 7 * 24 * 60, at_least(1),
+        "How long committed offsets are kept that no group needs any more.")
+    offsets_retention_check_interval_ms: int = broker_key(
+        "offsets.retention.check.interval.ms", LONG, 10 * MINUTE_MS, at_least(1),
+        "How often offsets are looked for that need not be kept.")
+    offsets_commit_timeout_ms: int = broker_key(
+        "offsets.commit.timeout.ms", INT, 5 * SECOND_MS, at_least(1),
+        "How long a commit of offsets may wait for the replicas of the topic that keeps them.")
+    offsets_topic_num_partitions: int = broker_key(
+        "offsets.topic.num.partitions", INT, 50, at_least(1),
+        "How many partitions `__consumer_offsets` is made with.")
+    offsets_topic_replication_factor: int = broker_key(
+        "offsets.topic.replication.factor", SHORT, 1, at_least(1),
+        "How many replicas `__consumer_offsets` is made with; more than 1 is not there yet.")
+    offsets_topic_segment_bytes: int = broker_key(
+        "offsets.topic.segment.bytes", INT, 100 * MIB, at_least(1),
+        "The `segment.bytes` that `__consumer_offsets` is made with.")
+    # fmt: on

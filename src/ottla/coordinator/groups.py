@@ -1,0 +1,49 @@
+"""The group coordinator of a broker, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.cluster.image import ClusterImage
+from ottla.cluster.metadata import Metadata
+from ottla.config import BrokerConfig
+from ottla.coordinator.group_records import GroupCodec, GroupRecord
+from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.runtime import Coordinator, InternalTopic
+from ottla.replica.manager import ReplicaManager
+from ottla.runtime import LoopRuntime
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Groups(Coordinator[GroupState, GroupRecord]):
+    """All groups that this broker looks after."""
+
+    def __init__(
+        self, config: BrokerConfig, metadata: Metadata, replicas: ReplicaManager, runtime: LoopRuntime
+    ) -> None:
+        topic = InternalTopic(
+            OFFSETS_TOPIC,
+            config.offsets_topic_num_partitions,
+            config.offsets_topic_replication_factor,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+            config.offsets_commit_timeout_ms,
+        )
+        super().__init__(
+            topic, lambda shard: GroupState(shard, config), GroupCodec(), metadata, replicas, runtime
+        )
+
+    def apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
+        super().apply_image(old, new, ready)
+        if old.topics is not new.topics:
+            deleted = frozenset(
+                topic.name for topic in old.topics.values() if topic.topic_id not in new.topic_names
+            )
+            if deleted:
+                self.run_everywhere(
+                    lambda state, now_ms: state.forget_topics(deleted, now_ms), lambda answers: None
+                )
