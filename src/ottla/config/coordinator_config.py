@@ -1,4 +1,4 @@
-"""Settings of the coordinators: consumer groups and the topic that keeps them.
+"""Settings of the coordinators: consumer groups, transactions, and the topics that keep them.
 
 As in log_config.py, each field is also a row of the table. serving_config.py goes on from here.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ottla.config.values import (
     ANY,
+    BOOLEAN,
     INT,
     INT_MAX,
     LONG,
@@ -23,7 +24,7 @@ from ottla.config.values import (
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """What a broker does for groups."""
+    """What a broker does for groups and transactions."""
 
     # A table: one row a key, kept in its own shape.
     # fmt: off
@@ -60,4 +61,31 @@ class CoordinatorConfig:
     offsets_topic_segment_bytes: int = broker_key(
         "offsets.topic.segment.bytes", INT, 100 * MIB, at_least(1),
         "The `segment.bytes` that `__consumer_offsets` is made with.")
+    transaction_max_timeout_ms: int = broker_key(
+        "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
+        "The longest timeout that a transactional producer may ask for.")
+    transactional_id_expiration_ms: int = broker_key(
+        "transactional.id.expiration.ms", INT, 7 * 24 * 60 * MINUTE_MS, at_least(1),
+        "How long a transactional id is remembered that nobody uses.")
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
+        "How often transactions are looked for that have timed out; they are aborted.")
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = broker_key(
+        "transaction.remove.expired.transaction.cleanup.interval.ms", INT, 60 * MINUTE_MS, at_least(1),
+        "How often transactional ids are looked for that need not be remembered.")
+    transaction_partition_verification_enable: bool = broker_key(
+        "transaction.partition.verification.enable", BOOLEAN, True, ANY,
+        "Whether records of a transaction are refused in partitions that are no part of it.")
+    transaction_state_log_num_partitions: int = broker_key(
+        "transaction.state.log.num.partitions", INT, 50, at_least(1),
+        "How many partitions `__transaction_state` is made with.")
+    transaction_state_log_replication_factor: int = broker_key(
+        "transaction.state.log.replication.factor", SHORT, 1, at_least(1),
+        "How many replicas `__transaction_state` is made with; more than 1 is not there yet.")
+    transaction_state_log_min_isr: int = broker_key(
+        "transaction.state.log.min.isr", INT, 1, at_least(1),
+        "The `min.insync.replicas` that `__transaction_state` is made with.")
+    transaction_state_log_segment_bytes: int = broker_key(
+        "transaction.state.log.segment.bytes", INT, 100 * MIB, at_least(1),
+        "The `segment.bytes` that `__transaction_state` is made with.")
     # fmt: on

@@ -202,6 +202,14 @@ def subscribed_topics(subscription: bytes) -> list[str] | None:
 
 
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    decoded, fields = plain_transaction_record(key, value)
+    if isinstance(fields, dict):
+        _name_status(fields)
+    return decoded, fields
+
+
+def plain_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
+    """As `decode_transaction_record`, but the status stays a number."""
     try:
         reader = Reader(key or b"")
         if reader.integer("int16") != 0:
@@ -209,10 +217,7 @@ def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[D
         decoded = {"type": "transaction", **reader.struct({"transactional_id": "string"})}
     except MalformedError:
         return key, value
-    fields = _value(value, _TRANSACTION_VALUES)
-    if isinstance(fields, dict):
-        _name_status(fields)
-    return decoded, fields
+    return decoded, _value(value, _TRANSACTION_VALUES)
 
 
 def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:

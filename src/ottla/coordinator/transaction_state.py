@@ -1,0 +1,197 @@
+"""All that the transaction coordinator keeps in one partition of `__transaction_state`.
+
+A transaction ends in two steps. `Prepare...` is written first: from then on its end is decided, whatever happens.
+Then the markers go to its partitions, and when all are there, `Complete...` is written. Whoever loads a state that
+is prepared sends the markers again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Set
+from typing import Protocol
+
+from ottla.config import BrokerConfig
+from ottla.coordinator import transaction
+from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.transaction import PREPARED, Expected, NeedsProducerIdError
+from ottla.coordinator.transaction_records import Status, Transaction, TransactionRecord
+from ottla.errors import BrokerError, CodedError
+from ottla.protocol.errors import ErrorCode
+from ottla.storage.layout import TopicPartition
+
+_logger = logging.getLogger(__name__)
+
+NEEDS_ID = object()  # a response: the command wants a new producer id
+Codes = dict[TopicPartition, int]
+
+
+class MarkerSender(Protocol):
+    """Who writes the markers of transactions."""
+
+    def send(self, partition: int, epoch: int, transactional_id: str, txn: Transaction) -> None:
+        """Write the markers of a prepared transaction, and then have it completed."""
+
+    def forget(self, partition: int) -> None:
+        """What is under way for this partition of the internal topic is no business of this broker any more."""
+
+
+class TransactionState:
+    """The transactional ids that belong to one partition. Commands are methods; each gives a Result."""
+
+    def __init__(self, shard: Shard, config: BrokerConfig, markers: MarkerSender) -> None:
+        self._shard = shard
+        self._config = config
+        self._markers = markers
+        self.transactions: dict[str, Transaction] = {}
+
+    # -- what the runtime asks for
+
+    def replay(self, record: TransactionRecord, offset: int, producer_id: int) -> None:
+        if record.value is None:
+            self.transactions.pop(record.transactional_id, None)
+        else:
+            self.transactions[record.transactional_id] = record.value
+
+    def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
+        """There are no transactions in this topic."""
+
+    def loaded(self, now_ms: int) -> None:
+        for transactional_id, txn in self.transactions.items():
+            if txn.status in PREPARED:
+                self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, txn)
+        self._plan_aborts()
+        self._plan_expiry()
+
+    def unloaded(self, error: BrokerError) -> None:
+        self._markers.forget(self._shard.partition)
+
+    # -- a producer's commands
+
+    def init_producer(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Expected | None,
+        fresh_id: int | None,
+        now_ms: int,
+    ) -> Result[TransactionRecord]:
+        """A new epoch. The response is a Transaction, or NEEDS_ID."""
+        known = self.transactions.get(transactional_id)
+        if known is not None and known.status is Status.ONGOING:
+            if expected is not None and not transaction.may_be(known, expected):
+                raise CodedError(ErrorCode.PRODUCER_FENCED)
+            # Its transaction, or that of the one before it, is aborted first; the client asks again.
+            refusal = CodedError(ErrorCode.CONCURRENT_TRANSACTIONS)
+            return self._prepare(transactional_id, transaction.fenced(known, now_ms), refusal)
+        try:
+            begun = transaction.initialised(known, timeout_ms, expected, fresh_id, now_ms)
+        except NeedsProducerIdError:
+            return Result(NEEDS_ID)
+        return Result(begun, [TransactionRecord(transactional_id, begun)])
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Expected,
+        added: Set[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> Result[TransactionRecord]:
+        """Partitions become part of the transaction; one begins if there is none."""
+        known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
+        grown = transaction.with_partitions(known, added, client_version, now_ms)
+        return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
+
+    def verify(
+        self, transactional_id: str, producer: Expected, partitions: Set[TopicPartition], now_ms: int
+    ) -> Result[TransactionRecord]:
+        """Whether the partitions are part of the transaction. The response is `Codes`."""
+        known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
+        codes: Codes = {
+            partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
+            for partition in partitions
+        }
+        return Result(codes)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: Expected,
+        commit: bool,
+        client_version: int,
+        fresh_id: int | None,
+        now_ms: int,
+    ) -> Result[TransactionRecord]:
+        """Commit or abort. The response is the producer from now on (an Expected), or NEEDS_ID."""
+        known = self.transactions.get(transactional_id)
+        try:
+            prepared = transaction.ended(known, producer, commit, client_version, fresh_id, now_ms)
+        except NeedsProducerIdError:
+            return Result(NEEDS_ID)
+        if prepared is None:
+            assert known is not None
+            return Result(Expected(known.producer_id, known.producer_epoch))
+        after = transaction.completed(prepared, now_ms)
+        return self._prepare(transactional_id, prepared, Expected(after.producer_id, after.producer_epoch))
+
+    def _prepare(
+        self, transactional_id: str, prepared: Transaction, response: object
+    ) -> Result[TransactionRecord]:
+        """Write down that the transaction ends; once that is safe, the markers go out."""
+
+        def safe(_: object, error: BrokerError | None) -> None:
+            if error is None:
+                self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, prepared)
+
+        record = TransactionRecord(transactional_id, prepared)
+        return Result(response, [record], replies=[(safe, None)])
+
+    def complete(
+        self, transactional_id: str, prepared: Transaction, now_ms: int
+    ) -> Result[TransactionRecord]:
+        """The markers are written."""
+        known = self.transactions.get(transactional_id)
+        if known is None or known.status not in PREPARED or known.producer_epoch != prepared.producer_epoch:
+            return Result()
+        return Result(None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))])
+
+    # -- what goes by itself
+
+    def _plan_aborts(self) -> None:
+        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
+            self._plan_aborts()
+            return self.abort_timed_out(now_ms)
+
+        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        self._shard.call_later(interval_ms, due)
+
+    def abort_timed_out(self, now_ms: int) -> Result[TransactionRecord]:
+        """Abort what has been open for longer than its producer allowed."""
+        total: Result[TransactionRecord] = Result(whole=False)
+        for transactional_id, txn in list(self.transactions.items()):
+            if txn.status is Status.ONGOING and txn.started_ms + txn.timeout_ms < now_ms:
+                _logger.info("the transaction of %s has timed out", transactional_id)
+                prepared = transaction.fenced(txn, now_ms)
+                one = self._prepare(transactional_id, prepared, None)
+                total.records = [*total.records, *one.records]
+                total.replies = [*total.replies, *one.replies]
+        return total
+
+    def _plan_expiry(self) -> None:
+        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
+            self._plan_expiry()
+            return self.expire(now_ms)
+
+        interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
+        self._shard.call_later(interval_ms, due)
+
+    def expire(self, now_ms: int) -> Result[TransactionRecord]:
+        """Forget ids that have not been used for long."""
+        limit_ms = now_ms - self._config.transactional_id_expiration_ms
+        records = [
+            TransactionRecord(transactional_id, None)
+            for transactional_id, txn in self.transactions.items()
+            if txn.status is not Status.ONGOING and txn.status not in PREPARED and txn.updated_ms <= limit_ms
+        ]
+        return Result(None, records, whole=False)
