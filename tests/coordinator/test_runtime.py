@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,8 +95,8 @@ class Coordinated(World):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Coordinated]:
-    world = Coordinated(str(tmp_path / "data"))
+def world(data: str) -> Iterator[Coordinated]:
+    world = Coordinated(f"{data}/0")
     world.make()
     yield world
     world.close()
@@ -111,8 +110,8 @@ def test_keys_are_spread_by_javas_hash_without_its_sign(text: str, expected: int
     assert string_hash(text) == expected
 
 
-def test_the_topic_is_made_on_first_use_with_its_settings(tmp_path: Path) -> None:
-    world = Coordinated(str(tmp_path / "data"))
+def test_the_topic_is_made_on_first_use_with_its_settings(data: str) -> None:
+    world = Coordinated(f"{data}/0")
     assert TOPIC.name not in world.image.topics
     found: list[Any] = []
     world.coordinator.find("k", found.append)
@@ -123,8 +122,8 @@ def test_the_topic_is_made_on_first_use_with_its_settings(tmp_path: Path) -> Non
     world.close()
 
 
-def test_a_command_is_refused_where_nobody_looks_after_its_key(tmp_path: Path) -> None:
-    world = Coordinated(str(tmp_path / "data"))
+def test_a_command_is_refused_where_nobody_looks_after_its_key(data: str) -> None:
+    world = Coordinated(f"{data}/0")
     assert isinstance(world.get("k")[0], NotCoordinatorError)
     world.close()
 
@@ -140,8 +139,8 @@ def test_what_is_answered_is_there_after_a_restart(world: Coordinated) -> None:
     assert all(state.is_loaded for state in world.coordinator.states())
 
 
-def test_a_command_sees_what_was_written_before_it_is_safe_but_is_answered_after(tmp_path: Path) -> None:
-    world = Coordinated(str(tmp_path / "data"), queued=True, log_flush_interval_messages="1")
+def test_a_command_sees_what_was_written_before_it_is_safe_but_is_answered_after(data: str) -> None:
+    world = Coordinated(f"{data}/0", queued=True, log_flush_interval_messages="1")
     world.make()
     put, got = world.put("k", "v"), world.get("k")
     failed = world.run("k", _refuse)
@@ -173,8 +172,8 @@ def test_a_command_can_answer_somebody_who_came_earlier(world: Coordinated) -> N
     assert waiting == ["good morning"]
 
 
-def test_nothing_is_answered_while_the_partition_is_read(tmp_path: Path) -> None:
-    world = Coordinated(str(tmp_path / "data"), queued=True)
+def test_nothing_is_answered_while_the_partition_is_read(data: str) -> None:
+    world = Coordinated(f"{data}/0", queued=True)
     world.make()
     world.put("k", "v")
     world.runtime.run_pending()

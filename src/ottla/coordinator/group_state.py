@@ -96,7 +96,7 @@ class GroupState:
         expires = -1 if retention_ms == -1 else now_ms + retention_ms
         return self._commit(request.group_id, commits, now_ms, expires)
 
-    def txn_commit(
+    def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, commits: Commits, now_ms: int
     ) -> Result[GroupRecord]:
         """The same as part of a transaction: it counts when that is committed."""

@@ -111,7 +111,10 @@ class PartitionShard(Generic[S, R]):
             loaded(NotCoordinatorError(f"{self.key} is not here"))
             return
         self._next_offset = log.start_offset
-        self._load_window(loaded)
+        if log.end_offset == log.start_offset:
+            self._take_window(None, None, loaded)  # a new topic is ready as soon as it is made
+        else:
+            self._load_window(loaded)
 
     def _load_window(self, loaded: Callable[[BaseException | None], None]) -> None:
         start = self._next_offset
