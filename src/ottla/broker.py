@@ -24,6 +24,8 @@ from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
 from ottla.coordinator.groups import Groups
+from ottla.coordinator.transactions import Transactions
+from ottla.coordinator.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
@@ -34,6 +36,7 @@ from ottla.server.http import HttpServer
 from ottla.server.listener import Listener
 from ottla.server.loop import AsyncRuntime
 from ottla.server.nudge import POLL_MS, Nudges
+from ottla.server.peers import Peers
 from ottla.storage import opened_dir
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log_manager import LogManager, Progress
@@ -130,6 +133,10 @@ class Broker:
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings
+        peers = Peers(self.metadata)
+        self._stops.append(peers.close)
+        groups = Groups(config, self.metadata, self.replicas, self.runtime)
+        transactions = Transactions(config, self.metadata, self.replicas, self.runtime, groups, peers)
         self.services = Services(
             node_id=config.node_id,
             config=config,
@@ -138,7 +145,9 @@ class Broker:
             replicas=self.replicas,
             metrics=self.metrics,
             fetch_sessions=FetchSessionCache(self.runtime, config.max_incremental_fetch_session_cache_slots),
-            groups=Groups(config, self.metadata, self.replicas, self.runtime),
+            groups=groups,
+            transactions=transactions,
+            verifier=Verifier(transactions, self.replicas, peers, config.node_id),
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
@@ -169,7 +178,9 @@ class Broker:
         await _called_back(self.replicas.when_ready)
         self.metadata.subscribe(self._apply_image)
         self.metadata.subscribe(self.services.groups.apply_image)
+        self.metadata.subscribe(self.services.transactions.apply_image)
         self.services.groups.follow()
+        self.services.transactions.follow()
         if self.settings.shares_store:
             directory = os.path.dirname(self.settings.store_path)
             nudges = Nudges(directory, config.node_id, self.metadata.refresh)

@@ -19,6 +19,8 @@ from ottla.cluster.outcome import Command
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
 from ottla.coordinator.groups import Groups
+from ottla.coordinator.transactions import Transactions
+from ottla.coordinator.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -52,6 +54,13 @@ class Client:
         self._answers.append(message)
 
 
+class NoPeers:
+    """No other broker can be reached."""
+
+    def send(self, node_id: int, version: int, request: Any, done: Any) -> None:
+        done(None)
+
+
 class Refusing(AllowAll):
     """Refuses some operations on some resources."""
 
@@ -83,6 +92,9 @@ class World:
         self.replicas = ReplicaManager(
             self.runtime, self.logs, self.config, NODE, self.metrics, config_of=self.metadata.topic_config
         )
+        groups = Groups(self.config, self.metadata, self.replicas, self.runtime)
+        peers = NoPeers()
+        transactions = Transactions(self.config, self.metadata, self.replicas, self.runtime, groups, peers)
         self.services = Services(
             node_id=NODE,
             config=self.config,
@@ -91,12 +103,16 @@ class World:
             replicas=self.replicas,
             metrics=self.metrics,
             fetch_sessions=FetchSessionCache(self.runtime, 10),
-            groups=Groups(self.config, self.metadata, self.replicas, self.runtime),
+            groups=groups,
+            transactions=transactions,
+            verifier=Verifier(transactions, self.replicas, peers, NODE),
         )
         self.replicas.apply_image(None, self.image)
         self.metadata.subscribe(self._apply)
         self.metadata.subscribe(self.services.groups.apply_image)
+        self.metadata.subscribe(self.services.transactions.apply_image)
         self.services.groups.follow()
+        self.services.transactions.follow()
         self.register(NODE)
 
     def _apply(self, old: ClusterImage, new: ClusterImage, ready: Any) -> None:

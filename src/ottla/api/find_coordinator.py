@@ -89,7 +89,8 @@ def _find(
                 )
             )
 
-    services.groups.find(key, done)
+    coordinator = services.groups if key_type == _GROUP else services.transactions
+    coordinator.find(key, done)
 
 
 def _failed(key: str, code: ErrorCode, message: str) -> Coordinator:

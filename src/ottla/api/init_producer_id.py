@@ -1,11 +1,8 @@
-"""InitProducerId, v0 to v5: an id for an idempotent producer, that no producer had before.
+"""InitProducerId, v0 to v5: an id for an idempotent producer, that no producer had before; or, with a transactional
+id, the id that goes with it and a new epoch, after which no producer with an older one can do anything.
 
 From v3 on a producer that has an id gives it with its epoch, or neither. Without a transactional id the answer is a
 new id with epoch 0 all the same.
-
-Transactional ids are not there yet. They are answered with UNSUPPORTED_VERSION: of all codes it is the one that makes
-clients give up at once and say that the broker cannot do it, where a coordinator's code would have them wait and try
-again until their own timeout.
 """
 
 from __future__ import annotations
@@ -16,31 +13,63 @@ from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.coordinator.transaction import Expected
+from ottla.coordinator.transaction_records import Transaction
+from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
+_FENCED_SINCE = 4  # clients before do not know PRODUCER_FENCED
 
 log = logging.getLogger(__name__)
 
 
 @api(22)
 def init_producer_id(services: Services, call: Call, request: InitProducerIdRequest) -> object:
-    if (code := _refusal(services, call, request)) is not ErrorCode.NONE:
-        return InitProducerIdResponse(error_code=code, producer_epoch=_NONE)
+    code = _refusal(services, call, request)
+    if code is not ErrorCode.NONE:
+        return _failed(code)
+    if request.transactional_id is None:
+        _idempotent(services, call)
+    else:
+        _transactional(services, call, request, request.transactional_id)
+    return PENDING
 
+
+def _failed(code: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_epoch=_NONE)
+
+
+def _idempotent(services: Services, call: Call) -> None:
     def done(producer_id: int | None, error: BaseException | None) -> None:
         if producer_id is None:
             log.error("no block of producer ids could be taken from the metadata store", exc_info=error)
-            code = (
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            )  # the one on which an idempotent producer tries again
-            call.reply(InitProducerIdResponse(error_code=code, producer_epoch=_NONE))
+            # The one on which an idempotent producer tries again.
+            call.reply(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
             call.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
     services.metadata.next_producer_id(done)
-    return PENDING
+
+
+def _transactional(
+    services: Services, call: Call, request: InitProducerIdRequest, transactional_id: str
+) -> None:
+    expected = None
+    if request.producer_id != _NONE:
+        expected = Expected(request.producer_id, request.producer_epoch)
+
+    def reply(txn: Transaction | None, error: BrokerError | None) -> None:
+        if txn is not None:
+            call.reply(InitProducerIdResponse(producer_id=txn.producer_id, producer_epoch=txn.producer_epoch))
+            return
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if error is None else error.code
+        if code == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        call.reply(_failed(code))
+
+    services.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected, reply)
 
 
 def _refusal(services: Services, call: Call, request: InitProducerIdRequest) -> ErrorCode:
@@ -56,4 +85,7 @@ def _refusal(services: Services, call: Call, request: InitProducerIdRequest) -> 
     half_given = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
     if half_given or transactional_id == "":
         return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE if transactional_id is None else ErrorCode.UNSUPPORTED_VERSION
+    longest_ms = services.config.transaction_max_timeout_ms
+    if transactional_id is not None and not 0 < request.transaction_timeout_ms <= longest_ms:
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    return ErrorCode.NONE

@@ -4,7 +4,8 @@ The order of the checks is Kafka's: may this client write here, does the partiti
 that this version may carry, and then the append. Each partition succeeds or fails by itself.
 
 v0 has no throttle time, v2 brings the append time, v3 transactional ids and magic 2 only, v5 the log start offset,
-v8 errors by record, v10 the current leader where the client asked the wrong broker, v13 topic ids.
+v8 errors by record, v10 the current leader where the client asked the wrong broker, v11 an error after which a
+transaction can be aborted, v12 partitions that become part of their transaction by being written to, v13 topic ids.
 acks=0 is never answered; if anything failed, the connection is closed so that the client looks for a new leader.
 """
 
@@ -17,6 +18,8 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage
+from ottla.coordinator.transaction import Expected
+from ottla.coordinator.verification import Supports
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -46,6 +49,15 @@ _WRITE = Operation.WRITE
 _TOPIC = Resource.TOPIC
 _NO_BATCH = -1
 _MIN_LENGTH = 14  # of the smallest message that ever was
+_ADDS_SINCE = 12
+_SUPPORTS = {11: Supports.ABORTABLE, 12: Supports.ADDING, 13: Supports.ADDING}
+_NOT_VERIFIED = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+_PRODUCER = Struct(">43xqhi")  # id, epoch, sequence
 _FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
 
 
@@ -54,7 +66,7 @@ class _Produce:
 
     __slots__ = (
         "_acks", "_answer", "_call", "_entries", "_failed", "_has_transactional", "_is_waiting", "_response",
-        "_services", "_slots",
+        "_services", "_slots", "_timeout_ms",
     )  # fmt: skip
 
     def __init__(self, services: Services, call: Call) -> None:
@@ -72,17 +84,75 @@ class _Produce:
         image = self._services.metadata.image
         for topic in request.topic_data:
             self._lay_out(topic, image)
-        if self._has_transactional and request.transactional_id is None:
-            self._refuse_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
+        if self._has_transactional:
+            self._check_transaction(request.transactional_id)
+        else:
+            self._append()
+        self._is_waiting = self._answer is PENDING  # for a coordinator, replicas, or this broker's own disk
+        return self._answer
+
+    def _append(self) -> None:
         replicas = self._services.replicas
         wait = replicas.append(
-            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=self._done
+            acks=self._acks, timeout_ms=self._timeout_ms, entries=self._entries, done=self._done
         )
         if wait is not None:
             self._call.on_closed = lambda: replicas.cancel_append(wait)
-        self._is_waiting = self._answer is PENDING  # for replicas, or for this broker's own disk
-        return self._answer
+
+    def _check_transaction(self, transactional_id: str | None) -> None:
+        """Ask the coordinator about partitions that the producer has not written to in this transaction."""
+        services = self._services
+        if transactional_id is None or not services.authorizer.allows(
+            self._call.peer, _WRITE, Resource.TRANSACTIONAL_ID, transactional_id
+        ):
+            self._refuse_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        producers: dict[Expected, dict[TopicPartition, int]] = {}
+        for key, records in self._entries:
+            if len(records) >= batch.HEADER_SIZE and records[batch.ATTRIBUTES_AT + 1] & batch.TRANSACTIONAL:
+                producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
+                producers.setdefault(Expected(producer_id, epoch), {})[key] = sequence
+        if len(producers) > 1:
+            self._refuse_all(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            producers.clear()
+        if not producers or not services.config.transaction_partition_verification_enable:
+            self._append()
+            return
+        assert transactional_id is not None
+        ((producer, sequences),) = producers.items()
+        is_answered = False
+
+        def checked(codes: dict[TopicPartition, int]) -> None:
+            nonlocal is_answered
+            is_answered = True
+            self._take_verified(codes)
+
+        supports = _SUPPORTS.get(self._call.version, Supports.OLD_ERRORS)
+        services.verifier.check(transactional_id, producer, sequences, supports, checked)
+        if not is_answered:
+            # The buffer goes back to the connection before the answer comes.
+            self._entries = [(key, bytearray(records)) for key, records in self._entries]
+
+    def _take_verified(self, codes: dict[TopicPartition, int]) -> None:
+        """Append where the coordinator agrees."""
+        entries, slots = self._entries, self._slots
+        self._entries, self._slots = [], []
+        for entry, slot in zip(entries, slots, strict=True):
+            code = codes.get(entry[0], _NONE)
+            if code == _NONE:
+                self._entries.append(entry)
+                self._slots.append(slot)
+            else:
+                self._fail(slot, *self._unverified(ErrorCode(code)))
+        self._append()
+
+    def _unverified(self, code: ErrorCode) -> tuple[ErrorCode, str]:
+        is_old = self._call.version < _ADDS_SINCE
+        if code in _NOT_VERIFIED or (is_old and code is ErrorCode.CONCURRENT_TRANSACTIONS):
+            # Clients send the records again then, whatever their age.
+            return ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction could not be verified: {code.name}"
+        return code, "the partition is not part of the transaction"
 
     def _done(self, results: list[AppendResult]) -> None:
         for slot, appended in zip(self._slots, results, strict=True):

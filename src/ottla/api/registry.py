@@ -69,6 +69,11 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(21, "DeleteRecords", 0, 2, "delete_records"),
     Api(22, "InitProducerId", 0, 5, "init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(24, "AddPartitionsToTxn", 0, 5, "transactions"),
+    Api(25, "AddOffsetsToTxn", 0, 4, "transactions"),
+    Api(26, "EndTxn", 0, 5, "transactions"),
+    Api(27, "WriteTxnMarkers", 1, 2, "transactions"),
+    Api(28, "TxnOffsetCommit", 0, 5, "txn_offsets"),
     Api(32, "DescribeConfigs", 1, 4, "configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),
     Api(34, "AlterReplicaLogDirs", 1, 2, "log_dirs"),
@@ -78,6 +83,9 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(44, "IncrementalAlterConfigs", 0, 1, "alter_configs"),
     Api(47, "OffsetDelete", 0, 0, "offsets"),
     Api(60, "DescribeCluster", 0, 2, "cluster"),
+    Api(61, "DescribeProducers", 0, 0, "transaction_admin"),
+    Api(65, "DescribeTransactions", 0, 0, "transaction_admin"),
+    Api(66, "ListTransactions", 0, 1, "transaction_admin"),
     Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )}
 # fmt: on

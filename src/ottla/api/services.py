@@ -9,6 +9,8 @@ from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
 from ottla.coordinator.groups import Groups
+from ottla.coordinator.transactions import Transactions
+from ottla.coordinator.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -26,5 +28,7 @@ class Services:
     metrics: Metrics
     fetch_sessions: FetchSessionCache
     groups: Groups
+    transactions: Transactions
+    verifier: Verifier
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

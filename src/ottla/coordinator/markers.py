@@ -59,6 +59,7 @@ class LocalMarkers:
         self._groups = groups
         self._runtime = runtime
         self._timeout_ms = timeout_ms
+        self.on_end: Callable[[TopicPartition, int], None] = lambda partition, producer_id: None
 
     def write(
         self,
@@ -73,6 +74,7 @@ class LocalMarkers:
 
         def take(partition: TopicPartition, code: int) -> None:
             codes[partition] = code
+            self.on_end(partition, producer.producer_id)
             if len(codes) == len(wanted):
                 done(codes)
 

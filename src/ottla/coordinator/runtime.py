@@ -81,6 +81,11 @@ class Coordinator(Generic[S, R]):
 
         self.when_made(answer)
 
+    def leader_of(self, key: str) -> int | None:
+        """The node that looks after a key, -1 while none can; None while there is no topic."""
+        info = self._metadata.image.partition(self.topic.name, self.partition_of(key))
+        return None if info is None else info.leader
+
     def when_made(self, then: Callable[[], None]) -> None:
         """Call when the topic is there, or could not be made; now, if it is."""
         if self._info is not None and not self._waiting_for_topic:

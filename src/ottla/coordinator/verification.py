@@ -1,0 +1,191 @@
+"""Keeps records out of partitions that are no part of their transaction (KIP-890).
+
+Before the first records of a transaction are appended to a partition, its coordinator is asked whether the partition
+is part of it; clients of `transaction.version` 2 count on being added by that. The coordinator may be this broker: the
+answer then comes before the marker of any later end. From another broker it may come late, so whoever was asked for
+is remembered, and forgotten when a marker is written: an answer for a transaction that has ended does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from ottla.coordinator.markers import Codes, Peers
+from ottla.coordinator.transaction import EPOCH_BUMP, Expected
+from ottla.coordinator.transaction_records import by_topic
+from ottla.coordinator.transactions import Transactions
+from ottla.errors import BrokerError
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from ottla.replica.manager import ReplicaManager
+from ottla.storage.layout import TopicPartition
+from ottla.storage.producer_state import NO_OFFSET
+
+_ADD_VERSION = 5
+# Answers after which the client sends the same records again.
+_TRY_AGAIN = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Supports(IntEnum):
+    """What a client understands: old errors only, TRANSACTION_ABORTABLE, or partitions that are added by themselves."""
+
+    OLD_ERRORS = 0
+    ABORTABLE = 1
+    ADDING = 2
+
+
+class Verifier:
+    """Asks the coordinator of a transaction about partitions of this broker."""
+
+    def __init__(
+        self, transactions: Transactions, replicas: ReplicaManager, peers: Peers, node_id: int
+    ) -> None:
+        self._transactions = transactions
+        self._replicas = replicas
+        self._peers = peers
+        self._node_id = node_id
+        # What is asked for: the first sequence that came. A later one must not get in before it.
+        self._asked: dict[tuple[TopicPartition, int], int] = {}
+        transactions.local_markers.on_end = self._ended
+
+    def check(
+        self,
+        transactional_id: str,
+        producer: Expected,
+        sequences: Mapping[TopicPartition, int],
+        supports: Supports,
+        done: Callable[[Codes], None],
+    ) -> None:
+        """Whether records of a producer may go to the partitions; `done`, often at once, with a code for each."""
+        codes: Codes = {}
+        unknown: dict[TopicPartition, int] = {}
+        for partition, sequence in sequences.items():
+            if self._is_open(partition, producer):
+                codes[partition] = ErrorCode.NONE
+            else:
+                unknown[partition] = sequence
+                key = (partition, producer.producer_id)
+                self._asked[key] = min(sequence, self._asked.get(key, sequence))
+
+        def answered(answers: Codes) -> None:
+            for partition, sequence in unknown.items():
+                code = answers.get(partition, ErrorCode.NETWORK_EXCEPTION)
+                codes[partition] = self._judge(partition, producer.producer_id, sequence, code, supports)
+            done(codes)
+
+        if unknown:
+            self._ask(transactional_id, producer, frozenset(unknown), supports, answered)
+        else:
+            done(codes)
+
+    def _ended(self, partition: TopicPartition, producer_id: int) -> None:
+        """The producer's transaction has ended in a partition: no answer to a question of before counts."""
+        self._asked.pop((partition, producer_id), None)
+
+    def _is_open(self, partition: TopicPartition, producer: Expected) -> bool:
+        hosted = self._replicas.partition(partition)
+        if hosted is None or hosted.log is None or hosted.is_lent:
+            return False
+        known = hosted.log.producers.producers.get(producer.producer_id)
+        return (
+            known is not None
+            and known.epoch == producer.producer_epoch
+            and known.txn_first_offset != NO_OFFSET
+        )
+
+    def _judge(
+        self, partition: TopicPartition, producer_id: int, sequence: int, code: int, supports: Supports
+    ) -> int:
+        key = (partition, producer_id)
+        lowest = self._asked.get(key)
+        if code in _TRY_AGAIN:
+            return code
+        if code != ErrorCode.NONE:
+            self._asked.pop(key, None)
+            if code == ErrorCode.PRODUCER_FENCED:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            if code == ErrorCode.TRANSACTION_ABORTABLE and supports is Supports.OLD_ERRORS:
+                return ErrorCode.INVALID_TXN_STATE
+            return code
+        if lowest is None:
+            return ErrorCode.INVALID_TXN_STATE
+        if sequence > lowest and not self._is_known(partition, producer_id):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        del self._asked[key]
+        return ErrorCode.NONE
+
+    def _is_known(self, partition: TopicPartition, producer_id: int) -> bool:
+        hosted = self._replicas.partition(partition)
+        return hosted is not None and hosted.log is not None and producer_id in hosted.log.producers.producers
+
+    def _ask(
+        self,
+        transactional_id: str,
+        producer: Expected,
+        partitions: frozenset[TopicPartition],
+        supports: Supports,
+        answered: Callable[[Codes], None],
+    ) -> None:
+        adds = supports is Supports.ADDING
+        node_id = self._transactions.leader_of(transactional_id)
+        if node_id not in (None, -1, self._node_id):
+            assert node_id is not None
+            request = _request(transactional_id, producer, partitions, adds)
+            self._peers.send(node_id, _ADD_VERSION, request, lambda response: answered(_codes(response)))
+            return
+
+        def reply(codes: Any, error: BrokerError | None) -> None:
+            if error is not None:
+                answered(dict.fromkeys(partitions, error.code))
+            else:
+                answered(codes or dict.fromkeys(partitions, ErrorCode.NONE))
+
+        transactions = self._transactions
+        if adds:
+            transactions.add_partitions(transactional_id, producer, partitions, EPOCH_BUMP, reply)
+        else:
+            transactions.run(
+                transactional_id,
+                lambda state, now_ms: state.verify(transactional_id, producer, partitions, now_ms),
+                reply,
+            )
+
+
+def _request(
+    transactional_id: str, producer: Expected, partitions: frozenset[TopicPartition], adds: bool
+) -> AddPartitionsToTxnRequest:
+    wanted = AddPartitionsToTxnTransaction(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        verify_only=not adds,
+        topics=[
+            AddPartitionsToTxnTopic(name=topic, partitions=indexes)
+            for topic, indexes in by_topic(partitions).items()
+        ],
+    )
+    return AddPartitionsToTxnRequest(transactions=[wanted])
+
+
+def _codes(response: AddPartitionsToTxnResponse | None) -> Codes:
+    if response is None:
+        return {}
+    return {
+        TopicPartition(topic.name, entry.partition_index): response.error_code or entry.partition_error_code
+        for result in response.results_by_transaction
+        for topic in result.topic_results
+        for entry in topic.results_by_partition
+    }
