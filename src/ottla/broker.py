@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
 from ottla.cluster import controller
-from ottla.cluster.adopt import check_adopted
+from ottla.cluster.adopt import PID_FILE, check_adopted
 from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
@@ -38,7 +38,6 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log_manager import LogManager, Progress
 
 LAG_TICK_MS = 500
-PID_FILE = "broker.pid"
 
 log = logging.getLogger(__name__)
 
@@ -122,11 +121,11 @@ class Broker:
             cluster_id=metadata.image.cluster_id,
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
-        self._stops.append(self._close_logs)
-        self._write_pid_files()
         self.replicas = ReplicaManager(
             self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
         )
+        self._stops.append(self._close_logs)
+        self._write_pid_files()
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings
@@ -218,7 +217,7 @@ class Broker:
     async def _close_logs(self) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
-        # self.replicas.stop()
+        await _called_back(self.replicas.stop)
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{log_dir.path}/{PID_FILE}")

@@ -63,6 +63,8 @@ class World:
         *dirs: str,
         runtime: SimulatedRuntime | None = None,
         fs: FileSystem | None = None,
+        topic: TopicInfo | None = None,
+        topic_config: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:
         self.runtime = runtime or SimulatedRuntime()
@@ -71,6 +73,11 @@ class World:
         self.metrics = Metrics()
         self.image = ClusterImage("cluster")
         self.configs: dict[str, dict[str, Any]] = {}
+        if topic is not None:  # which the cluster knows from before
+            self.configs[topic.name] = topic_config or {}
+            self.image = replace(
+                self.image, topics={topic.name: topic}, topic_names={topic.topic_id: topic.name}
+            )
         self.start()
 
     def start(self) -> None:

@@ -34,7 +34,11 @@ class Wire:
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(TIMEOUT_S)
-        self.socket.connect(("127.0.0.1", broker.port))
+        try:
+            self.socket.connect(("127.0.0.1", broker.port))
+        except OSError:
+            self.socket.close()
+            raise
         self._next_id = 1
         self.sent = 0  # of something that a test sends in parts
 

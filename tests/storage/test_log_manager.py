@@ -402,6 +402,7 @@ def test_a_failed_checkpoint_takes_its_directory_offline(two: Broker) -> None:
     manager.close()
     point = Point("rename", "recovery-point-offset-checkpoint.tmp", "ottla.storage.checkpoint.replace_file")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point, nth=2)))
+    manager.get_or_create(A)
     manager.checkpoint()
     assert len(manager.online_dirs) == 1
 

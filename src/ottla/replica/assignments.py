@@ -14,6 +14,7 @@ from ottla.config import LogConfig
 from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
+from ottla.replica.moves import Moves
 from ottla.replica.partition import Partition
 from ottla.replica.waits import Purgatories
 from ottla.replica.watermarks import Watermarks
@@ -38,6 +39,7 @@ class Assignments:
         purgatories: Purgatories,
         lanes: Lanes,
         watermarks: Watermarks,
+        moves: Moves,
         node_id: int,
         metrics: Metrics,
         config_of: Callable[[str], LogConfig],
@@ -48,6 +50,7 @@ class Assignments:
         self._purgatories = purgatories
         self._lanes = lanes
         self._watermarks = watermarks
+        self._moves = moves
         self._node_id = node_id
         self._metrics = metrics
         self._config_of = config_of
@@ -59,21 +62,18 @@ class Assignments:
     def apply(self, old: ClusterImage | None, new: ClusterImage) -> None:
         """Begin all that the new image asks for; `when_ready` tells when it is done. `old` is None at the start."""
         self._hosted.image = new
-        removed: list[Log] = []
         if old is None:
-            removed = self._strays(new)
-            self._remove(removed, layout.STRAY_DIR)
-        else:
-            for topic in old.topics.values():
-                now = new.topics.get(topic.name)
-                if now is None or now.topic_id != topic.topic_id:
-                    removed += self._drop_topic(topic)
+            self._remove(self._strays(new), layout.STRAY_DIR)
+        gone: list[TopicPartition] = []
+        for topic in old.topics.values() if old is not None else ():
+            now = new.topics.get(topic.name)
+            if now is None or now.topic_id != topic.topic_id:
+                gone += self._drop_topic(topic)
+        self._give_up(gone)
         for topic in new.topics.values():
             known = old.topics.get(topic.name) if old else None
             if known is not topic or (old and old.broker_configs is not new.broker_configs):
-                removed += self._update_topic(topic, is_start=old is None)
-        if old is not None:
-            self._remove(removed, layout.DELETE_DIR)
+                self._give_up(self._update_topic(topic, is_start=old is None))
 
     def when_ready(self, ready: Callable[[], None]) -> None:
         """Call when no partition is being made or deleted any more; now, if none is."""
@@ -84,8 +84,8 @@ class Assignments:
 
     # -- what is there
 
-    def _update_topic(self, topic: TopicInfo, *, is_start: bool) -> list[Log]:
-        """Take in a topic as it is now; the logs of partitions that are no longer this broker's."""
+    def _update_topic(self, topic: TopicInfo, *, is_start: bool) -> list[TopicPartition]:
+        """Take in a topic as it is now; the partitions that are no longer this broker's and have a log."""
         config = self._config_of(topic.name)
         self._logs.configure(topic.name, config, range(len(topic.partitions)))
         gone = []
@@ -101,8 +101,8 @@ class Assignments:
                         partition.set_durable(config.flush_messages == 1)
                     self._watermarks.update(partition)
                     self._purgatories.role_changed(partition)
-            elif key in self._hosted.partitions:
-                gone += self._drop_partition(key)
+            elif self._drop_partition(key):
+                gone.append(key)
         return gone
 
     def _add_partition(
@@ -154,20 +154,42 @@ class Assignments:
         self._watermarks.update(partition)
         partition.set_durable(log.config.flush_messages == 1)
         self._purgatories.role_changed(partition)
+        self._moves.resume(partition)
 
     # -- what is gone
 
-    def _drop_topic(self, topic: TopicInfo) -> list[Log]:
+    def _drop_topic(self, topic: TopicInfo) -> list[TopicPartition]:
+        """The partitions of a deleted topic that have a log here."""
         self._metrics.forget_topic(topic.name)
         keys = (TopicPartition(topic.name, number) for number in range(len(topic.partitions)))
-        return [log for key in keys for log in self._drop_partition(key)]
+        return [key for key in keys if self._drop_partition(key)]
 
-    def _drop_partition(self, key: TopicPartition) -> list[Log]:
+    def _drop_partition(self, key: TopicPartition) -> bool:
+        """Forget a partition; whether there is a log of it."""
         partition = self._hosted.partitions.pop(key, None)
-        log = partition.detach() if partition is not None else None
-        if partition is not None:
-            self._purgatories.role_changed(partition)
-        return [log] if log is not None else []
+        if partition is None:
+            return False
+        log = partition.detach()
+        self._purgatories.role_changed(partition)
+        return log is not None
+
+    def _give_up(self, keys: list[TopicPartition]) -> None:
+        """Delete the logs of these partitions; of one that is just being moved, when that is over."""
+        ready = []
+        for key in keys:
+            self._being_removed[key] = []
+            log = self._logs.get(key)
+            if self._moves.give_up(key, partial(self._give_up_later, key)) and log is not None:
+                ready.append(log)
+            else:
+                self._under_way += 1
+        self._remove(ready, layout.DELETE_DIR)
+
+    def _give_up_later(self, key: TopicPartition) -> None:
+        log = self._logs.get(key)
+        assert log is not None
+        self._remove([log], layout.DELETE_DIR)
+        self._step_done()
 
     def _strays(self, image: ClusterImage) -> list[Log]:
         """Logs that the cluster does not know, or knows under another id: made anew while this broker was away."""
@@ -191,9 +213,10 @@ class Assignments:
         for log_dir, gone in by_dir.items():
             keys = [log.partition for log in gone]
             for key in keys:
-                self._being_removed[key] = []
+                self._being_removed.setdefault(key, [])
             works = [self._logs.plan_removal(key, mark) for key in keys]
-            works.append(self._logs.plan_checkpoint(log_dir))
+            checkpoint = self._logs.plan_checkpoint(log_dir)
+            works += [checkpoint] if checkpoint is not None else []
             self._under_way += 1
             self._lanes.of(log_dir).run(partial(_do_all, works), partial(self._removed, keys))
 

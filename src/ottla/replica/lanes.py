@@ -53,10 +53,6 @@ class DirLane:
         self._busy = False
         self.handles = HandlePool(_LANE_HANDLES)
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._busy
-
     def run(self, work: Callable[[], T], done: Done[T]) -> None:
         """Do something that touches the directory, but no log that somebody may use."""
         self.add(_Job(None, work, done, must_flush=False))
@@ -155,6 +151,19 @@ class Lanes:
         partition.give_back()
         job.done(None, NotLeaderOrFollowerError(f"{partition.key} was deleted meanwhile"))
 
-    @property
-    def are_idle(self) -> bool:
-        return all(lane.is_idle for lane in self._lanes.values())
+    def drain(self, done: Callable[[], None]) -> None:
+        """Call `done` when everything that is queued now is done."""
+        left = len(self._lanes) + 1
+
+        def one_is_through(_: None, error: BaseException | None) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done()
+
+        for lane in self._lanes.values():
+            lane.run(_nothing, one_is_through)
+        one_is_through(None, None)
+
+
+def _nothing() -> None: ...

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, LogConfig
 from ottla.metrics import Metrics
 from ottla.replica.appends import Appends
 from ottla.replica.assignments import Assignments
+from ottla.replica.background import Background
 from ottla.replica.fetches import Fetch, Fetches
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
+from ottla.replica.log_dirs import LogDirs
+from ottla.replica.moves import Moves
 from ottla.replica.offsets import Offsets
 from ottla.replica.partition import Partition
 from ottla.replica.waits import DelayedProduce, Purgatories
@@ -40,6 +44,8 @@ class ReplicaManager:
         self.purgatories = Purgatories(runtime, config)
         self._lanes = Lanes(runtime)
         watermarks = Watermarks(self._lanes, self.purgatories)
+        fetches = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks)
+        self._moves = Moves(log_manager, self._hosted, self._lanes, fetches)
         self._assignments = Assignments(
             runtime,
             log_manager,
@@ -47,19 +53,33 @@ class ReplicaManager:
             self.purgatories,
             self._lanes,
             watermarks,
+            self._moves,
             node_id,
             metrics,
             config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
         self.append = Appends(self._hosted, self.purgatories, self._lanes).append
-        self.fetch = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks).fetch
+        self.fetch = fetches.fetch
         offsets = Offsets(self._hosted, self.purgatories, self._lanes)
         self.list_offset = offsets.list_offset
         self.end_offset_for_epoch = offsets.end_offset_for_epoch
         self.delete_records = offsets.delete_records
-        self.apply_image = self._assignments.apply
+        self.alter_replica_log_dirs = self._moves.alter
+        self.describe_log_dirs = LogDirs(runtime, log_manager, self._moves).describe
+        self._background = Background(runtime, log_manager, self._hosted, self._lanes, config)
         self.when_ready = self._assignments.when_ready
+
+    def apply_image(self, old: ClusterImage | None, new: ClusterImage) -> None:
+        """Begin what the image asks for, see `when_ready`. The first one (`old` is None) also starts regular work."""
+        self._assignments.apply(old, new)
+        if old is None:
+            self._background.start()
+
+    def stop(self, done: Callable[[], None]) -> None:
+        """Begin nothing new, and call `done` when no thread is at work on a log any more."""
+        self._background.stop()
+        self._moves.stop(lambda: self.when_ready(lambda: self._lanes.drain(done)))
 
     def partition(self, key: TopicPartition) -> Partition | None:
         return self._hosted.partitions.get(key)

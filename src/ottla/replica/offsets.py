@@ -169,10 +169,11 @@ def _code(key: TopicPartition, error: BaseException | None) -> int:
 
 def _epochs(partition: Partition, log: Log) -> list[tuple[int, int]]:
     """As they will be written: the current one is not in the log before its first record."""
-    entries = log.epochs.entries
-    if not entries or entries[-1][0] < partition.leader_epoch:
-        entries.append((partition.leader_epoch, log.end_offset))
-    return entries
+    entries, end_offset = log.epochs.entries, log.end_offset
+    if entries and entries[-1][0] >= partition.leader_epoch:
+        return entries
+    # An epoch that wrote nothing leaves no trace.
+    return [*(entry for entry in entries if entry[1] < end_offset), (partition.leader_epoch, end_offset)]
 
 
 def _first_epoch(partition: Partition, log: Log) -> int:

@@ -70,6 +70,15 @@ class Partition:
         self._lane_handles = lane_handles
         self._choose_way()
 
+    def replace_log(self, log: Log, lane_handles: HandlePool) -> None:
+        """Another log has taken the place of this one, while it was lent."""
+        log.flusher.hold()
+        log.use_handles(lane_handles)
+        self._lent_log = log
+        self._lane_handles = lane_handles
+        if self.log is not None:
+            self.log = log
+
     def set_durable(self, is_durable: bool) -> None:
         """A log that is flushed before anything is answered stays with its directory's thread."""
         if is_durable == self.is_durable:
@@ -172,6 +181,11 @@ class Partition:
             f"{self.key}: leader epoch {current_leader_epoch} is not known here, only {self.leader_epoch}"
         )
 
+    def check_follower(self, node_id: int) -> None:
+        """Refuse a broker that has no replica of this partition."""
+        if node_id not in self._replicas:
+            raise NotLeaderOrFollowerError(f"broker {node_id} has no replica of {self.key}")
+
     def check_topic_id(self, topic_id: uuid.UUID | None) -> None:
         if topic_id is not None and topic_id != self.topic_id:
             raise InconsistentTopicIdError(f"{self.key} belongs to topic {self.topic_id}, not {topic_id}")
@@ -211,6 +225,8 @@ class Partition:
 
     def follower_reached(self, node_id: int, end_offset: int, start_offset: int) -> None:
         """A follower's fetch says how far it is, and where its log starts."""
+        if node_id not in self._replicas:
+            return
         self._follower_ends[node_id] = end_offset
         self._follower_starts[node_id] = start_offset
 

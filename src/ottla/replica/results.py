@@ -97,3 +97,22 @@ class DeleteResult(NamedTuple):
 
     error_code: int = NO_ERROR
     low_watermark: int = NO_OFFSET
+
+
+class ReplicaSize(NamedTuple):
+    """A log in a directory. A future one is on its way there; `offset_lag` is what it has not copied yet."""
+
+    partition: TopicPartition
+    size_bytes: int
+    offset_lag: int = 0
+    is_future: bool = False
+
+
+class LogDirInfo(NamedTuple):
+    """A log directory and what lies in it."""
+
+    path: str
+    error_code: int = NO_ERROR
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    replicas: list[ReplicaSize] = []  # noqa: RUF012 - never changed

@@ -99,6 +99,9 @@ class FileSystem(Protocol):
 
     def sync_dir(self, path: str) -> None: ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """(bytes in all, bytes free) of the disk that a directory lies on."""
+
     def lock(self, path: str) -> File | None:
         """Take the process-wide lock that Apache Kafka also takes, or None if another process has it."""
 
@@ -233,6 +236,10 @@ class RealFileSystem:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
     def lock(self, path: str) -> RealFile | None:
         file = self.open(path, create=True)

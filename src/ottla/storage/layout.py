@@ -50,7 +50,7 @@ STRAY_DIR = "-stray"
 METADATA_TOPIC = "__cluster_metadata"  # the log of a KRaft controller; never a topic of a broker
 
 MAX_TOPIC_LENGTH = 249
-_MAX_NAME_LENGTH = 255
+MAX_NAME_LENGTH = 255
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.\w+)?")
@@ -95,7 +95,7 @@ def parse_partition_dir(name: str) -> TopicPartition | None:
 def marked_dir(partition: TopicPartition, unique: str, mark: str) -> str:
     """`<topic>-<partition>.<unique><mark>`, with a long topic cut so that the name fits into a directory."""
     rest = f"-{partition.partition}.{unique}{mark}"
-    return partition.topic[: _MAX_NAME_LENGTH - len(rest)] + rest
+    return partition.topic[: MAX_NAME_LENGTH - len(rest)] + rest
 
 
 def parse_marked_dir(name: str) -> tuple[TopicPartition, str] | None:

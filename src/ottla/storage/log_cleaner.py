@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from ottla.config import BrokerConfig
 from ottla.errors import BrokerError, CompactionAbortedError
-from ottla.runtime import Runtime
+from ottla.runtime import Done, Runtime
 from ottla.storage import compaction
 from ottla.storage.cleaner import CleanedGroup, Cleaner
 from ottla.storage.compaction import Plan
@@ -18,6 +18,7 @@ from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 
 Cleaned = Callable[[Log, int], None]  # a log and its new first dirty offset
+OnOwner = Callable[[Log, Callable[[], None], Done[None]], None]
 
 
 class LogCleaner:
@@ -28,71 +29,118 @@ class LogCleaner:
         self._config = config
         self._under_way: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, BaseException] = {}
+        self.run_on_owner: OnOwner = (
+            at_once  # replaced where logs may belong to another thread than the caller's
+        )
+
+    @property
+    def may_start(self) -> bool:
+        """Whether there is a thread for one more cleaning."""
+        return self._config.log_cleaner_enable and len(self._under_way) < self._config.log_cleaner_threads
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._under_way)
 
     def start(self, logs: Iterable[tuple[Log, int | None]], done: Cleaned) -> Log | None:
         """Begin with the log that needs it most; None when none does, or as many as allowed are under way.
 
         Each log comes with what cleaner-offset-checkpoint says of it.
         """
-        threads = self._config.log_cleaner_threads
-        if not self._config.log_cleaner_enable or len(self._under_way) >= threads:
+        if not self.may_start:
             return None
-        now_ms = self._runtime.now_ms()
-        plans = {
-            log: compaction.plan(log, checkpoint, now_ms, self._runtime)
-            for log, checkpoint in logs
-            if log.partition not in self._under_way and log.partition not in self.uncleanable
-        }
+        plans = {log: self.plan(log, checkpoint) for log, checkpoint in logs}
         plan = compaction.dirtiest(plans.values())
         if plan is None:
             return None
         log = next(log for log, candidate in plans.items() if candidate is plan)
+        self.begin(log, plan, done)
+        return log
+
+    def plan(self, log: Log, checkpoint: int | None) -> Plan | None:
+        """What there is to clean in a log, if anything; for its owner to ask."""
+        if log.partition in self._under_way or log.partition in self.uncleanable:
+            return None
+        return compaction.plan(log, checkpoint, self._runtime.now_ms(), self._runtime)
+
+    def begin(self, log: Log, plan: Plan, done: Cleaned) -> None:
+        """Clean a log as planned; `done` comes only if all went well."""
         self._under_way.add(log.partition)
         cleaner = plan.cleaner(
-            self._config.log_cleaner_dedupe_buffer_size // threads,
+            self._config.log_cleaner_dedupe_buffer_size // max(1, self._config.log_cleaner_threads),
             self._config.log_cleaner_io_buffer_load_factor,
             lambda: self._is_void(log, plan),
         )
-        self._go_on(log, plan, cleaner, done)
-        return log
+        _Cleaning(self, log, plan, cleaner, done).go_on()
 
     def forget(self, partition: TopicPartition) -> None:
         """The log is going away: what is being made of it is thrown away."""
         self._under_way.discard(partition)
         self.uncleanable.pop(partition, None)
 
+    def stop(self) -> None:
+        """Call off everything that is under way."""
+        self._under_way.clear()
+
     def _is_void(self, log: Log, plan: Plan) -> bool:
         return log.partition not in self._under_way or log.dir.offline or log.flusher.cuts != plan.cuts
 
-    def _go_on(self, log: Log, plan: Plan, cleaner: Cleaner, done: Cleaned) -> None:
-        self._runtime.run_blocking(
-            cleaner.next_group, lambda group, error: self._made(log, plan, cleaner, done, group, error)
-        )
 
-    def _made(
-        self,
-        log: Log,
-        plan: Plan,
-        cleaner: Cleaner,
-        done: Cleaned,
-        group: CleanedGroup | None,
-        error: BaseException | None,
+class _Cleaning:
+    """One cleaning: a group of segments is made on another thread, then put in place by the log's owner, and so on."""
+
+    def __init__(
+        self, all_of_them: LogCleaner, log: Log, plan: Plan, cleaner: Cleaner, done: Cleaned
     ) -> None:
-        try:
-            if error is not None:
-                raise error
-            if self._is_void(log, plan):
-                raise CompactionAbortedError(f"{log.partition} is not to be cleaned any more")
-            if group is not None:
-                compaction.install(log, plan, group)
-                self._go_on(log, plan, cleaner, done)
-                return
-            done(log, cleaner.cleaned_to)
-        except CompactionAbortedError:
-            for segment in group.new if group else []:
+        self._all = all_of_them
+        self._log = log
+        self._plan = plan
+        self._cleaner = cleaner
+        self._done = done
+
+    def go_on(self) -> None:
+        self._all._runtime.run_blocking(self._cleaner.next_group, self._made)
+
+    def _made(self, group: CleanedGroup | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(error)
+        elif group is None:
+            self._end()
+            self._done(self._log, self._cleaner.cleaned_to)
+        else:
+            self._all.run_on_owner(self._log, lambda: self._install(group), self._installed)
+
+    def _install(self, group: CleanedGroup) -> None:
+        if self._all._is_void(self._log, self._plan):
+            for segment in group.new:
                 segment.delete()
-        except OSError as failure:
-            log.dir.fail(failure, f"compacting {log.partition}")
-        except BrokerError as failure:
-            self.uncleanable[log.partition] = failure
-        self._under_way.discard(log.partition)
+            raise CompactionAbortedError(f"{self._log.partition} is not to be cleaned any more")
+        compaction.install(self._log, self._plan, group)
+
+    def _installed(self, _: None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(error)
+        else:
+            self.go_on()
+
+    def _failed(self, error: BaseException) -> None:
+        self._end()
+        if isinstance(error, OSError):
+            self._log.dir.fail(error, f"compacting {self._log.partition}")
+        elif isinstance(error, BrokerError) and not isinstance(error, CompactionAbortedError):
+            self._all.uncleanable[self._log.partition] = error
+        elif not isinstance(error, BrokerError):
+            raise error
+
+    def _end(self) -> None:
+        self._all._under_way.discard(self._log.partition)
+
+
+def at_once(log: Log, work: Callable[[], None], done: Done[None]) -> None:
+    """Do what is to be done to a log here and now."""
+    try:
+        work()
+    except (BrokerError, OSError) as error:
+        done(None, error)
+    else:
+        done(None, None)

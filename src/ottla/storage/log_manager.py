@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, opened_dir, retention
+from ottla.storage import checkpoint, layout, opened_dir, upkeep
 from ottla.storage.fs import FileSystem, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -22,6 +22,7 @@ from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
 from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.recovery import load_log
+from ottla.storage.relocation import Relocation
 
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
 
@@ -55,6 +56,10 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
+        self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
+        self.unfinished_moves: dict[
+            TopicPartition, LogDir
+        ] = {}  # what was under way when the broker last stopped
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
 
     # -- opening
@@ -91,7 +96,11 @@ class LogManager:
             found = opened_dir.contents(opened.dir)
             work += [(opened, name) for name in found.partitions]
             now_ms = self._runtime.monotonic_ms()
-            self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in found.doomed]
+            doomed = [*found.doomed, *found.futures]
+            self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in doomed]
+            for name in found.futures:
+                if (marked := layout.parse_marked_dir(name)) is not None:
+                    self.unfinished_moves[marked[0]] = opened.dir
         done = 0
 
         def report(item: tuple[OpenedDir, str]) -> None:
@@ -106,17 +115,24 @@ class LogManager:
         results = self._runtime.map_blocking(lambda item: self._load(*item), work, workers, report)
         for (opened, name), log, error in results:
             if log is not None:
-                other = self._logs.setdefault(log.partition, log)
-                self._homes[log.partition] = log.dir
-                if other is not log:
-                    log.abandon()
-                    raise StorageError(
-                        f"{log.partition} lies in {other.path} and in {log.path}; move one away"
-                    )
+                other = self._logs.get(log.partition)
+                self.add(log if other is None else self._choose(log, other))
             elif isinstance(error, BrokerError):
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _choose(self, one: Log, other: Log) -> Log:
+        """Two logs of one partition: fine if a move was interrupted when both were complete. Else it is refused."""
+        if one.topic_id is None or (one.topic_id, one.end_offset) != (other.topic_id, other.end_offset):
+            one.abandon()
+            raise StorageError(f"{one.partition} lies in {other.path} and in {one.path}; move one away")
+        # The new directory had no checkpoint that told of it yet.
+        is_new = one.partition not in (self._dir_of(one).recovery_points or {})
+        kept, dropped = (one, other) if is_new else (other, one)
+        self._logs[dropped.partition] = dropped
+        self.plan_removal(dropped.partition)()
+        return kept
 
     def _fail_dir(self, log_dir: LogDir, error: BrokerError) -> None:
         if not log_dir.offline:
@@ -155,6 +171,10 @@ class LogManager:
     def was_clean(self) -> bool:
         """Whether every directory was stopped cleanly the last time."""
         return all(opened.clean for opened in self._opened)
+
+    @property
+    def configured_dirs(self) -> tuple[str, ...]:
+        return self._config.log_dirs
 
     @property
     def logs(self) -> dict[TopicPartition, Log]:
@@ -209,7 +229,45 @@ class LogManager:
     def add(self, log: Log) -> Log:
         """Take in a log that was made after `plan_new`."""
         self._logs[log.partition] = log
+        self._homes[log.partition] = log.dir
         return log
+
+    def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:
+        """Where the log of a partition will lie, if it is ever made here."""
+        if partition not in self._logs:
+            self._homes[partition] = log_dir
+
+    # -- moving to another directory
+
+    def plan_move(self, partition: TopicPartition, target: LogDir) -> Relocation:
+        config, expiration_ms = self._config_of(partition.topic), self._config.producer_id_expiration_ms
+        return Relocation(partition, target, config, self._runtime, expiration_ms)
+
+    def doomed_path(self, log: Log) -> str:
+        """A name for the directory of a log that is given up."""
+        return self._marked_path(log, layout.DELETE_DIR)
+
+    def moved(self, old: Log, old_path: str, new: Log) -> list[tuple[LogDir, Callable[[], None]]]:
+        """A log has taken the place of another. What is returned writes checkpoints, each on its directory's thread."""
+        self.cleaner.forget(old.partition)
+        self._doomed.append(
+            (self._runtime.monotonic_ms() + old.config.file_delete_delay_ms, old.dir, old_path)
+        )
+        self.add(new)
+        works: list[tuple[LogDir, Callable[[], None] | None]] = []
+        cleaned_to = self._dir_of(old).cleaned.pop(old.partition, None)
+        if cleaned_to is not None:
+            works.append((new.dir, self.note_cleaned(new, cleaned_to)))
+        works += [(log.dir, self.plan_checkpoint(log.dir)) for log in (new, old) if not log.dir.offline]
+        return [(log_dir, work) for log_dir, work in works if work is not None]
+
+    def plan_start_checkpoint(self, log: Log, target: LogDir) -> Callable[[], None]:
+        """Before a log appears in `target`, its start is written down there: nothing that was deleted comes back."""
+        opened = self._opened_dir(target)
+        logs = [other for other in self._logs.values() if other.dir is target]
+        starts = {other.partition: other.start_offset for other in (*logs, log)}
+        self._written.pop((target, layout.LOG_START_OFFSETS), None)
+        return lambda: opened.write(layout.LOG_START_OFFSETS, starts)
 
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs
@@ -268,8 +326,7 @@ class LogManager:
         opened = self._dir_of(log)
         was_cleaned = opened.cleaned.pop(partition, None) is not None
         cleaned = dict(opened.cleaned)
-        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
-        path = f"{log.dir.path}/{layout.marked_dir(partition, unique, mark)}"
+        path = self._marked_path(log, mark)
 
         def remove() -> None:
             log.abandon()
@@ -286,15 +343,17 @@ class LogManager:
 
         return remove
 
+    def _marked_path(self, log: Log, mark: str) -> str:
+        unique = uuid.UUID(int=self._runtime.randrange(2**128), version=4).hex
+        return f"{log.dir.path}/{layout.marked_dir(log.partition, unique, mark)}"
+
     # -- background work
 
     def flush_due(self) -> None:
         """Ask for a flush of every log whose flush.ms is over."""
         now_ms = self._runtime.monotonic_ms()
         for log in self.logs.values():
-            unflushed = log.recovery_point < log.end_offset
-            if unflushed and now_ms - log.flusher.flushed_ms >= log.config.flush_ms:
-                log.flusher.request()
+            upkeep.flush_if_due(log, now_ms)
 
     def apply_retention(self) -> int:
         """Retention for every log, and the files whose delay is over; how many segments were taken out."""
@@ -302,8 +361,7 @@ class LogManager:
         removed = 0
         for log in self.logs.values():
             try:
-                removed += len(retention.apply(log, now_ms))
-                log.delete_due_files()
+                removed += upkeep.retain(log, now_ms)
             except StorageError:
                 continue  # its directory is offline now
         self.remove_doomed()
@@ -311,18 +369,16 @@ class LogManager:
 
     def remove_doomed(self) -> None:
         """Remove `-delete` directories whose delay is over."""
+        for log_dir, path in self.take_doomed():
+            upkeep.remove_dir(log_dir, path)
+
+    def take_doomed(self) -> list[tuple[LogDir, str]]:
+        """The `-delete` directories whose delay is over, for the caller to remove."""
         now_ms = self._runtime.monotonic_ms()
-        for entry in [entry for entry in self._doomed if entry[0] <= now_ms]:
-            _, log_dir, path = entry
+        due = [entry for entry in self._doomed if entry[0] <= now_ms]
+        for entry in due:
             self._doomed.remove(entry)
-            if log_dir.offline:
-                continue
-            try:
-                for name in self._fs.list_dir(path):
-                    self._fs.unlink(f"{path}/{name}")
-                self._fs.remove_dir(path)
-            except OSError as error:
-                log_dir.fail(error, f"removing {path}")
+        return [(log_dir, path) for _, log_dir, path in due]
 
     def expire_producers(self) -> None:
         now_ms = self._runtime.now_ms()
@@ -331,15 +387,19 @@ class LogManager:
 
     def clean(self) -> Log | None:
         """Begin to compact the log that needs it most, in the background; None if there is nothing to begin."""
-        candidates = [
-            (log, self._dir_of(log).cleaned.get(tp)) for tp, log in self.logs.items() if log.config.compact
-        ]
-        return self.cleaner.start(candidates, self._cleaned)
+        candidates = [(log, self.cleaned_to(log)) for log in self.logs.values() if log.config.compact]
+        return self.cleaner.start(candidates, lambda log, offset: self.note_cleaned(log, offset)())
 
-    def _cleaned(self, log: Log, first_dirty_offset: int) -> None:
+    def cleaned_to(self, log: Log) -> int | None:
+        """What cleaner-offset-checkpoint says of a log."""
+        return self._dir_of(log).cleaned.get(log.partition)
+
+    def note_cleaned(self, log: Log, first_dirty_offset: int) -> Callable[[], None]:
+        """A log is compacted up to here. What is returned writes that down, and may run on any thread."""
         opened = self._dir_of(log)
         opened.cleaned[log.partition] = first_dirty_offset
-        opened.write(layout.CLEANER_OFFSETS, opened.cleaned)
+        cleaned = dict(opened.cleaned)
+        return lambda: opened.write(layout.CLEANER_OFFSETS, cleaned)
 
     def _dir_of(self, log: Log) -> OpenedDir:
         return self._opened_dir(log.dir)
@@ -352,13 +412,15 @@ class LogManager:
     def checkpoint(self, only: LogDir | None = None) -> None:
         """Write recovery points, log start offsets and high watermarks of each directory."""
         for opened in self._opened:
-            if only in (None, opened.dir):
-                self.plan_checkpoint(opened.dir)()
+            write = self.plan_checkpoint(opened.dir) if only in (None, opened.dir) else None
+            if write is not None:
+                write()
 
     def plan_checkpoint(
         self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS
-    ) -> Callable[[], None]:
-        """What a directory's checkpoints would say now. What is returned writes them, and may run on any thread."""
+    ) -> Callable[[], None] | None:
+        """What a directory's checkpoints would say now; None if that is nothing new. What is returned writes them, and
+        may run on any thread, but one after the other."""
         opened = self._opened_dir(log_dir)
         logs = [log for log in self._logs.values() if log.dir is log_dir]
         contents: dict[str, dict[TopicPartition, int]] = {}
@@ -370,12 +432,19 @@ class LogManager:
         if layout.HIGH_WATERMARKS in names:
             contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
 
+        news = {
+            name: offsets
+            for name, offsets in contents.items()
+            if self._written.get((log_dir, name)) != offsets
+        }
+        self._written.update({(log_dir, name): offsets for name, offsets in news.items()})
+
         def write() -> None:
-            for name, offsets in contents.items():
+            for name, offsets in news.items():
                 if not log_dir.offline:
                     opened.write(name, offsets)
 
-        return write
+        return write if news else None
 
     def close(self) -> None:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""

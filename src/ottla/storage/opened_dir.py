@@ -46,6 +46,7 @@ class Contents(NamedTuple):
 
     partitions: list[str]
     doomed: list[str]  # those of deleted partitions, `-delete`
+    futures: list[str]  # copies that were not finished, `-future`
 
 
 def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDir:
@@ -76,7 +77,7 @@ def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> N
         raise InconsistentClusterIdError(
             f"{path} belongs to cluster {cluster}, this is {expected['cluster.id']}; choose another directory"
         )
-    if node not in (None, expected["node.id"]):
+    if node not in (None, "", expected["node.id"]):  # empty, where the file was cut
         raise InconsistentClusterIdError(
             f"{path} belongs to broker {node}, this is {expected['node.id']}; start it with --set node.id={node}"
         )
@@ -129,8 +130,8 @@ def _random_id(runtime: Runtime) -> str:
 
 
 def contents(log_dir: LogDir) -> Contents:
-    """What to load and what to remove. `-stray` and `-future` directories are left alone, strangers refused."""
-    found = Contents([], [])
+    """What to load and what to remove. `-stray` directories are left alone, strangers refused."""
+    found = Contents([], [], [])
     try:
         names = log_dir.fs.list_dir(log_dir.path)
         listed = sorted(name for name in names if log_dir.fs.is_dir(f"{log_dir.path}/{name}"))
@@ -142,6 +143,8 @@ def contents(log_dir: LogDir) -> Contents:
         if marked is not None:
             if marked[1] == layout.DELETE_DIR:
                 found.doomed.append(name)
+            elif marked[1] == layout.FUTURE_DIR:
+                found.futures.append(name)
         elif partition is None:
             raise StorageError(
                 f"{log_dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"

@@ -347,6 +347,11 @@ class SimulatedDisk:
     def sync_dir(self, path: str) -> None:
         self.note(SyncDir(self._find_dir(path).number))
 
+    def space(self, path: str) -> tuple[int, int]:
+        """It is as large as a small disk, and never full."""
+        self._find_dir(path)
+        return 1 << 40, 1 << 39
+
     def lock(self, path: str) -> SimulatedFile | None:
         """None while an earlier lock is open: each holder counts as a process of its own."""
         file = self._open_node(path, create=True)

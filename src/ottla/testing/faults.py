@@ -118,6 +118,10 @@ class FaultyFileSystem:
         self.check("sync_dir", path)
         self._inner.sync_dir(path)
 
+    def space(self, path: str) -> tuple[int, int]:
+        self.check("space", path)
+        return self._inner.space(path)
+
     def lock(self, path: str) -> File | None:
         self.check("lock", path)
         return self._inner.lock(path)

@@ -61,11 +61,17 @@ class SimulatedRuntime:
         else:
             self._queue.append(lambda: done(*_attempt(work)))
 
+    def run_one(self) -> bool:
+        """Do the next piece of queued work; False if there is none."""
+        if not self._queue:
+            return False
+        self._queue.popleft()()
+        return True
+
     def run_pending(self) -> int:
         """Do all queued work, and what that queues; the number of pieces done."""
         count = 0
-        while self._queue:
-            self._queue.popleft()()
+        while self.run_one():
             count += 1
         return count
 

@@ -104,6 +104,10 @@ class SlowFileSystem:
         self.go(path)
         self._inner.sync_dir(path)
 
+    def space(self, path: str) -> tuple[int, int]:
+        self.go(path)
+        return self._inner.space(path)
+
     def lock(self, path: str) -> File | None:
         self.go(path)
         return self._inner.lock(path)

@@ -1,0 +1,37 @@
+"""The regular work on one log, or on what is left of one: flush by time, retention, delayed deletion.
+
+Each is called by whoever owns the log, when it is time.
+"""
+
+from __future__ import annotations
+
+from ottla.storage import retention
+from ottla.storage.log import Log
+from ottla.storage.log_dir import LogDir
+
+
+def flush_if_due(log: Log, monotonic_ms: int) -> None:
+    """Ask for a flush if the log's flush.ms is over."""
+    unflushed = log.recovery_point < log.end_offset
+    if unflushed and monotonic_ms - log.flusher.flushed_ms >= log.config.flush_ms:
+        log.flusher.request()
+
+
+def retain(log: Log, now_ms: int) -> int:
+    """Take out the segments that retention does not keep, and unlink those whose delay is over; how many went out."""
+    removed = len(retention.apply(log, now_ms))
+    log.delete_due_files()
+    return removed
+
+
+def remove_dir(log_dir: LogDir, path: str) -> None:
+    """Remove the directory of a deleted partition, with all that is in it."""
+    if log_dir.offline:
+        return
+    fs = log_dir.fs
+    try:
+        for name in fs.list_dir(path):
+            fs.unlink(f"{path}/{name}")
+        fs.remove_dir(path)
+    except OSError as error:
+        log_dir.fail(error, f"removing {path}")
