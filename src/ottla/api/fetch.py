@@ -35,7 +35,7 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.records import batch, legacy
+from ottla.records import legacy
 from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
@@ -230,7 +230,7 @@ class _Fetch:
                         continue
                     if result.records and key in context.session.partitions:
                         context.session.served(key)
-                data = self._partition(result)
+                data = self._partition(result, followed.fetch_offset)
                 if result.error_code:
                     self._point_to_leader(response, data, result)
             topic = topics.get(key[0])
@@ -249,7 +249,7 @@ class _Fetch:
             )
         return response
 
-    def _partition(self, result: FetchResult) -> PartitionData:
+    def _partition(self, result: FetchResult, fetch_offset: int) -> PartitionData:
         data = PartitionData(
             partition_index=result.partition.partition,
             error_code=result.error_code,
@@ -270,26 +270,30 @@ class _Fetch:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         if self._call.version < _ZSTD_SINCE:
-            self._make_readable(data, result)
+            self._make_readable(data, result, fetch_offset)
         return data
 
-    def _make_readable(self, data: PartitionData, result: FetchResult) -> None:
+    def _make_readable(self, data: PartitionData, result: FetchResult, first_offset: int) -> None:
         """For a client that does not know today's records: zstd is refused, batches become old messages."""
         config = self._services.metadata.topic_config(result.partition.topic)
         if config.compression_type == "zstd":
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
-            magic = 0 if self._call.version < 2 else 1
-            records = result.records if isinstance(result.records, bytes) else b"".join(result.records)
-            end = _end_of_last_batch(records)
-            if end == 0:  # only the beginning of a batch fits: the client sees that it must ask for more
-                data.records = records
-                return
+            records = result.records
+            fetched = records if isinstance(records, bytes) else b"".join(records)
             try:
-                cap = config.decompression_max_bytes
-                data.records = legacy.from_v2(records[:end], magic, max_output_bytes=cap)
-            except BrokerError as error:  # zstd, which those formats do not have; or a damaged batch
+                data.records = self._old_messages(fetched, first_offset, config.decompression_max_bytes)
+            except BrokerError as error:
                 data.error_code, data.records = error.code, b""
+
+    def _old_messages(self, fetched: bytes, first_offset: int, max_output_bytes: int) -> bytes:
+        whole = legacy.whole_batches_size(fetched)
+        if not whole:
+            return fetched  # a batch that does not fit: the client sees that it must ask for more
+        magic = 0 if self._call.version < 2 else 1
+        return legacy.from_v2(
+            fetched[:whole], magic, max_output_bytes=max_output_bytes, first_offset=first_offset
+        )
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -306,14 +310,3 @@ class _Fetch:
             response.node_endpoints.append(
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
-
-
-def _end_of_last_batch(records: bytes) -> int:
-    """Where the batches end that are there whole; what follows is the beginning of one."""
-    position = 0
-    while position + batch.OVERHEAD_SIZE <= len(records):
-        size = int.from_bytes(records[position + 8 : position + 12], "big") + batch.OVERHEAD_SIZE
-        if position + size > len(records):
-            break
-        position += size
-    return position
