@@ -38,6 +38,7 @@ fuzz: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m ottla.cli.docs
+	$(BIN)/python -m tests.conversation.page
 
 # The classes of Kafka's messages, from kio's definitions.
 messages: $(READY)

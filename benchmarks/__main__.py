@@ -7,7 +7,22 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from benchmarks import append, compaction, lookup, memory, partitions, produce, recovery, report, verify
+from benchmarks import (
+    append,
+    clients,
+    compaction,
+    durable,
+    fetch,
+    latency,
+    lookup,
+    memory,
+    partitions,
+    produce,
+    recovery,
+    report,
+    start,
+    verify,
+)  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
 
 BENCHMARKS = {
@@ -19,6 +34,11 @@ BENCHMARKS = {
     "verify": verify.run,
     "memory": memory.run,
     "produce": produce.run,
+    "fetch": fetch.run,
+    "latency": latency.run,
+    "durable": durable.run,
+    "clients": clients.run,
+    "start": start.run,
 }
 
 

@@ -42,13 +42,14 @@ _KAFKA_SETTINGS = {
     "log.index.size.max.bytes": "10485760",
 }
 _READY = re.compile(rb"ready on \S+:(\d+) ")
+_CPU_CLOCK = 2  # as clock_getcpuclockid(3) makes its numbers out of a process id
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(NamedTuple):
-    """Processor time that a process has taken."""
+    """Processor time that a process has taken: all of it, to the nanosecond, and that of the kernel, in ticks."""
 
-    user_s: float
+    cpu_s: float
     system_s: float
 
 
@@ -62,8 +63,9 @@ class Server:
     data_dir: Path
 
     def usage(self) -> Usage:
+        clock = ~self.pid << 3 | _CPU_CLOCK
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return Usage(int(fields[11]) / _TICKS_PER_S, int(fields[12]) / _TICKS_PER_S)
+        return Usage(time.clock_gettime(clock), int(fields[12]) / _TICKS_PER_S)
 
     def memory_mib(self, line: str) -> float:
         """A line of its memory status: VmRSS is what is resident now, VmHWM the most there ever was."""

@@ -78,7 +78,7 @@ def consume(topic: Topic, records: int) -> Taken:
     count = len(first)
     cpu_before, before = time.process_time(), time.perf_counter()
     while count < records:
-        came = consumer.consume(_CONSUMED_AT_ONCE, _TIMEOUT_S)
+        came = consumer.consume(min(_CONSUMED_AT_ONCE, records - count), _TIMEOUT_S)
         for message in came:
             if message.error() is not None:
                 raise RuntimeError(f"consuming {topic.name} failed: {message.error()}")

@@ -23,7 +23,8 @@ def run(bench: Bench) -> list[Figure]:
         for partitions, target in ((1, 3.0), (_PRODUCERS, None)):
             shape = Shape(ONE_RECORD, _PRODUCERS, 1, partitions)
             runs = between.race(partial(_produce, between, shape, requests))
-            what = f"produce with flush.messages=1, {_PRODUCERS} producers, {partitions} partition{'s' * (partitions > 1)}"
+            into = "one partition" if partitions == 1 else f"{partitions} partitions"
+            what = f"produce with flush.messages=1, {_PRODUCERS} producers, {into}"
             figures.append(faster(what, runs, requests, "requests/s", target))
     return figures
 

@@ -31,8 +31,8 @@ class BrokerScale:
     small_produce_bytes: int  # in batches of 16 KB
     requests: int  # of one record
     durable_requests: int
-    log_bytes: int  # to be fetched, so many times
-    fetch_passes: int
+    log_bytes: int  # to be fetched
+    fetch_passes: int  # by each of four consumers
     latency_records: int
     client_records: int
     starts: int
@@ -59,7 +59,7 @@ FULL = Scale(
     partitions=2_000, lookups=20_000, keys=1_000_000,
     broker=BrokerScale(
         rounds=5, warm_s=4.0, produce_bytes=512 << 20, small_produce_bytes=128 << 20, requests=40_000,
-        durable_requests=1_600, log_bytes=256 << 20, fetch_passes=4, latency_records=3_000, client_records=300_000,
+        durable_requests=1_600, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
         starts=7,
     ),
 )  # fmt: skip

@@ -20,6 +20,12 @@ FIGURES = {
     "compaction": 1,
     "verify": 2,
     "memory": 3,
+    "produce": 7,
+    "fetch": 2,
+    "latency": 2,
+    "durable": 2,
+    "clients": 4,
+    "start": 5,
 }
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
 from ottla.cluster import controller
-from ottla.cluster.adopt import check_adopted
+from ottla.cluster.adopt import PID_FILE, check_adopted
 from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
@@ -38,7 +38,6 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log_manager import LogManager, Progress
 
 LAG_TICK_MS = 500
-PID_FILE = "broker.pid"
 
 log = logging.getLogger(__name__)
 

@@ -63,10 +63,6 @@ class RecordBatchTooLargeError(BrokerError):
     code = 18  # RECORD_LIST_TOO_LARGE
 
 
-class InvalidTimestampError(BrokerError):
-    code = 32
-
-
 class UnsupportedForMessageFormatError(BrokerError):
     code = 43
 
@@ -109,14 +105,20 @@ class UnsupportedCompressionTypeError(BrokerError):
     code = 76
 
 
-class InvalidRecordError(BrokerError):
+class RefusedRecordsError(BrokerError):
     """Records that are whole but break a rule; `record_errors` names each one by its index in the batch."""
-
-    code = 87
 
     def __init__(self, message: str, record_errors: list[tuple[int, str]] | None = None) -> None:
         super().__init__(message)
         self.record_errors = record_errors or []
+
+
+class InvalidRecordError(RefusedRecordsError):
+    code = 87
+
+
+class InvalidTimestampError(RefusedRecordsError):
+    code = 32
 
 
 class UnknownTopicIdError(BrokerError):

@@ -108,6 +108,19 @@ def test_no_list_of_keys_asks_for_all(world: World) -> None:
         assert {one.name for one in broker.configs if one.read_only} >= {"log.dirs", "node.id"}
 
 
+def test_topics_that_set_different_things_have_different_settings(world: World) -> None:
+    world.make_topic("a", retention_ms="1")
+    world.make_topic("b", retention_ms="2")
+    world.make_topic("c", retention_ms="1")
+    asked = [(TOPIC, name, keys) for name in "abc" for keys in (["retention.ms"], ["segment.bytes"])]
+    results = world.ask(describe(*asked)).results
+    assert [[(one.name, one.value) for one in result.configs] for result in results] == [
+        [(key, value)]
+        for retention in ("1", "2", "1")
+        for key, value in (("retention.ms", retention), ("segment.bytes", "1073741824"))
+    ]
+
+
 def test_an_unknown_key_is_left_out(world: World) -> None:
     world.make_topic("t")
     (result,) = world.ask(describe((TOPIC, "t", ["retention.ms", "nope"]))).results
@@ -130,6 +143,19 @@ def test_what_cannot_be_described_has_its_code(world: World) -> None:
     assert results[0].error_message == ""
     assert all(result.error_message for result in results[1:])
     assert all(result.configs == [] for result in results)
+
+
+def test_a_small_request_gets_no_answer_of_any_size(world: World) -> None:
+    results = world.ask(describe(*[(BROKER, "1", None)] * 1300)).results
+    answered = [result for result in results if not result.error_code]
+    assert len(results) == 1300
+    assert 80_000 < sum(len(result.configs) for result in answered) <= 90_000
+    assert {result.error_code for result in results if result.error_code} == {ErrorCode.POLICY_VIOLATION}
+
+
+def test_a_number_too_long_for_a_broker_is_none(world: World) -> None:
+    (result,) = world.ask(describe((BROKER, "9" * 10_000, None))).results
+    assert result.error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_an_unknown_kind_of_resource_fails_the_request(world: World) -> None:

@@ -153,6 +153,18 @@ def test_impossible_and_internal_topics_are_not_made(world: World, name: str) ->
     assert world.image.topics == {}
 
 
+def test_a_topic_that_cannot_be_made_is_asked_for_in_vain(
+    make_world: MakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = make_world(default_replication_factor="3")
+    for _ in range(2):
+        assert codes(world.ask(by_name("a", "b")).topics) == {
+            "a": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+    assert [record.getMessage()[:31] for record in caplog.records] == ["2 topics could not be made; a: "] * 2
+
+
 def test_topics_are_not_made_where_the_broker_or_the_client_says_no(make_world: MakeWorld) -> None:
     strict = make_world(auto_create_topics_enable="false")
     strict.ask(by_name("new"))

@@ -28,7 +28,13 @@ def bootstrap(broker: EmbeddedBroker) -> str:
 
 
 class TestTopics(client_behaviours.Topics):
-    pass
+    def test_a_topics_id_is_the_one_in_its_directory(self, ottla: Ottla, broker: EmbeddedBroker) -> None:
+        names = [f"id-{n}" for n in range(20)]  # so that some ids have a - or _
+        ottla.ok("topics", "create", *names, "-p", 1)
+        for described in ottla.lines("topics", "describe", *names, "--json"):
+            noted = Path(broker.data, f"{described['topic']}-0", "partition.metadata").read_text()
+            assert noted.split()[-1] == described["id"]
+        ottla.ok("topics", "delete", *names, "--yes")
 
 
 class TestConfigs(client_behaviours.Configs):

@@ -12,11 +12,16 @@ import uvloop
 
 from ottla.broker import Address, Broker, Settings
 from ottla.config import BrokerConfig
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.conversation.talk import Talk
 
 KAFKA = "4.2.0"
+GROUP, TRANSACTION = 0, 1
 SETTINGS = {
     "auto.create.topics.enable": "true",
     "num.partitions": "2",
+    "num.recovery.threads.per.data.dir": "2",
     "log.retention.ms": "-1",
     "log.index.size.max.bytes": "16384",
     "log.segment.bytes": "104857600",
@@ -58,4 +63,16 @@ def kafka(work_dir: Path) -> Iterator[int]:
 
     dirs = f"{work_dir / 'data'},{work_dir / 'data-2'}"
     with KafkaBroker(KAFKA, work_dir, {**SETTINGS, "log.dirs": dirs}) as broker:
-        yield int(broker.servers.rpartition(":")[2])
+        port = int(broker.servers.rpartition(":")[2])
+        _await_coordinators(port)
+        yield port
+
+
+def _await_coordinators(port: int) -> None:
+    """Kafka makes the topics of its coordinators when somebody first asks for them."""
+    talk = Talk("127.0.0.1", port)
+    for kind in (GROUP, TRANSACTION):
+        request = FindCoordinatorRequest(key="x", key_type=kind)
+        talk.until(1, request, lambda response: response.error_code == 0)
+    talk.until(5, InitProducerIdRequest(transactional_id=None), lambda response: response.error_code == 0)
+    talk.close()

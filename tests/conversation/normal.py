@@ -1,8 +1,8 @@
 """Answers in a form that can be compared: what must differ from broker to broker has a name in place of its value.
 
-Ids are named by their order of appearance, times that are now are "now", the texts of messages are "text". A list of
-parts becomes a dict by what names each part, because Kafka keeps no order in most of them. Fields that have their
-default value are left out.
+Ids are named by the topic or the step that they are first seen with, times that are now are "now", the texts of
+messages are "text". A list of parts becomes a dict by what names each part, because Kafka keeps no order in most of
+them. Fields that have their default value are left out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from uuid import UUID
 from zlib import crc32
 
 from ottla.protocol.message import Field, Message
+from ottla.protocol.messages.fetch import FetchableTopicResponse
 from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
 from ottla.records import batch, record
 from ottla.records.codec import Codec
@@ -37,13 +38,16 @@ class Normaliser:
         self._topic_ids: dict[UUID, str] = {}
         self._producer_ids: dict[int, str] = {}
         self._session_ids: dict[int, str] = {}
-        self._dirs: dict[str, str] = {}
+        self.step = ""  # what is being asked
 
     def message(self, message: Message, version: int) -> dict[str, Any]:
         """All fields of this version of a message."""
         if isinstance(message, InitProducerIdResponse) and message.producer_id >= 0:
             number = len(self._producer_ids) + 1
             self._producer_ids.setdefault(message.producer_id, f"producer {number}")
+        name = getattr(message, "name", None) or getattr(message, "topic", None)
+        if name and (topic_id := getattr(message, "topic_id", None)) is not None:
+            self.topic_id(topic_id, name)
         blank = type(message)()
         result = {}
         for field in message.FIELDS:
@@ -67,19 +71,25 @@ class Normaliser:
     def _parts(self, parts: list[Message], version: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for part in parts:
-            name = self._name(part, version, len(result))
+            field, name = self._name(part, version, len(result))
             fields = self.message(part, version)
+            fields.pop(field, None)
+            if isinstance(part, FetchableTopicResponse) and name in result:
+                # Kafka names a topic again whenever its partitions do not follow each other.
+                result[name]["partitions"].update(fields["partitions"])
+                continue
             while name in result:
                 name += " again"
             result[name] = fields
         return dict(sorted(result.items()))
 
-    def _name(self, part: Message, version: int, position: int) -> str:
+    def _name(self, part: Message, version: int, position: int) -> tuple[str, str]:
+        """The field that names a part among its like, and its value."""
         fields = {field.name for field in part.FIELDS if field.since <= version <= field.until}
         for name in _NAMES:
             if name in fields and (value := getattr(part, name)) is not None:
-                return str(self._value(name, value))
-        return f"#{position}"
+                return name, str(self._value(name, value))
+        return "", f"#{position}"
 
     def _value(self, name: str, value: Any) -> Any:
         if isinstance(value, UUID):
@@ -97,22 +107,21 @@ class Normaliser:
         if name == "producer_id":
             return self._producer_ids.get(value, value)
         if name == "session_id":
-            number = len(self._session_ids) + 1
-            return self._session_ids.setdefault(value, f"session {number}") if value else 0
-        if name == "log_dir":
-            number = len(self._dirs) + 1
-            return self._dirs.setdefault(value, f"dir {number}")
+            return self._session_ids.setdefault(value, f"session of: {self.step}") if value else 0
         if name == "finalized_features_epoch":
             return "some" if value >= 0 else value
         if isinstance(value, bytes | memoryview):
             return _shown(bytes(value))
         return value
 
-    def topic_id(self, value: UUID) -> str:
+    def topic_id(self, value: UUID, topic: str = "?") -> str:
+        """The name of an id; those of later topics of the same name have a number."""
         if value.int >> MADE_UP_ID_BITS == 0:
             return f"made-up id {value.int}"
-        number = len(self._topic_ids) + 1
-        return self._topic_ids.setdefault(value, f"id {number}")
+        if value not in self._topic_ids:
+            earlier = sum(name.partition(" (")[0] == f"id of {topic}" for name in self._topic_ids.values())
+            self._topic_ids[value] = f"id of {topic} ({earlier + 1})" if earlier else f"id of {topic}"
+        return self._topic_ids[value]
 
     def _time(self, timestamp_ms: int) -> int | str:
         return "now" if abs(timestamp_ms - time.time() * 1000) < NOW_WITHIN_MS else timestamp_ms

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ottla.protocol import frame
 from ottla.protocol.codec import DecodeError
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Message
 from ottla.protocol.messages import APIS
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
@@ -17,6 +18,7 @@ from ottla.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.conversation.client import ConnectionEndedError, RawClient
 from tests.conversation.normal import Normaliser
@@ -27,6 +29,7 @@ CLOSED = "the connection is closed"
 NOTHING = "nothing"
 NO_ANSWER = "no answer"
 METADATA = 12
+FETCH = 12
 CREATE_TOPICS = 7
 
 Answer = dict[str, Any] | str
@@ -39,6 +42,7 @@ class Talk:
         self.client = RawClient(host, port)
         self.answers: dict[str, Answer] = {}
         self.normal = Normaliser(port)
+        self._settled = 0
 
     # -- what is written down
 
@@ -66,6 +70,7 @@ class Talk:
         except DecodeError as error:
             self._keep(step, request.API_KEY, version, f"an answer that cannot be read: {error}")
             return None
+        self.normal.step = step
         if only is not None:
             only(response)
         self._keep(step, request.API_KEY, version, self.normal.message(response, version))
@@ -126,11 +131,11 @@ class Talk:
         ]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
         response = self.request(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
-        assert response.topics[0].error_code == 0, response
+        assert response.topics[0].error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), response
         return self.await_topic(name, partitions)
 
     def await_topic(self, name: str, partitions: int = 1) -> UUID:
-        """Wait until every partition has a leader."""
+        """Wait until every partition has a leader that knows that it is one."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
 
         def settled(response: Any) -> bool:
@@ -142,13 +147,30 @@ class Talk:
             )
 
         topic_id: UUID = self.until(METADATA, request, settled).topics[0].topic_id
-        self.normal.topic_id(topic_id)
+        wanted = [FetchPartition(partition=index) for index in range(partitions)]
+        self.until(
+            FETCH,
+            FetchRequest(topics=[FetchTopic(topic=name, topic_id=topic_id, partitions=wanted)]),
+            lambda response: all(found.error_code == 0 for found in response.responses[0].partitions),
+        )
+        self.normal.topic_id(topic_id, name)
         return topic_id
+
+    def settle(self) -> None:
+        """Wait until the changes so far have come to every part of the broker: they come in their order."""
+        self._settled += 1
+        self.topic(f"settled-{id(self)}-{self._settled}")
 
     def await_no_topic(self, name: str) -> None:
         """Wait until nobody knows it any more."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         self.until(METADATA, request, lambda response: response.topics[0].error_code != 0)
+
+    def tick(self) -> None:
+        """Wait for the next millisecond, so that what follows has another time."""
+        begun_ms = time.time_ns() // 1_000_000
+        while time.time_ns() // 1_000_000 <= begun_ms:
+            pass
 
     def close(self) -> None:
         self.client.close()

@@ -1,15 +1,18 @@
-"""`make fuzz`: every target on many damaged inputs, with the kernel built for the address sanitizer.
+"""`make fuzz`: every target on many damaged inputs.
 
 A target is a module `<name>_target.py` with `check(seed, number)`, which makes the input of that number and
-raises if something is wrong. It runs in a child process, because what the sanitizer finds ends the process.
+raises if something is wrong. Those that feed the kernel run with one that is built for the address sanitizer, in child
+processes, because what the sanitizer finds ends the process.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -17,7 +20,9 @@ from setuptools import Distribution, Extension
 
 from tests import kernels
 
-TARGETS = ("kernel", "cleaner", "verify")
+COUNTS = {"kernel": 100_000, "cleaner": 100_000, "verify": 100_000, "server": 10_000_000}
+TARGETS = tuple(COUNTS)
+UNSANITIZED = ("server",)  # Python from end to end, and several times as fast without
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "asan"
 SANITIZERS = "-fsanitize=address,undefined"
@@ -45,26 +50,51 @@ def build() -> Path:
 
 
 def run(target: str, directory: Path, seed: int, first: int, count: int) -> None:
-    progress = BUILD / f"{target}.progress"
+    """Run a target's inputs, on every core a share of them."""
+    shares = min(count, os.cpu_count() or 1)
+    bounds = [first + count * share // shares for share in range(shares + 1)]
+    children = [
+        _Child(target, directory, seed, start, end - start) for start, end in itertools.pairwise(bounds)
+    ]
+    failed = [child for child in children if child.process.wait()]
+    for child in failed:
+        print(f"FAILED: target {target}, seed {seed}, input {child.reached}. To replay:")
+        print(f"  python -m tests.fuzz --target {target} --seed {seed} --first {child.reached} --count 1")
+    if failed:
+        raise SystemExit(1)
+
+
+class _Child:
+    """A process that runs some inputs of a target, and notes which one it is at."""
+
+    def __init__(self, target: str, directory: Path, seed: int, first: int, count: int) -> None:
+        self._first = first
+        self._progress = BUILD / f"{target}.{first}.progress"
+        if target in UNSANITIZED:
+            directory, env = ROOT / "src" / "ottla" / "records", dict(os.environ)
+        else:
+            env = _sanitized()
+        arguments = [target, directory, self._progress, str(seed), str(first), str(count)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.child", *arguments], cwd=ROOT, env=env
+        )
+
+    @property
+    def reached(self) -> int:
+        return int(self._progress.read_text()) if self._progress.exists() else self._first
+
+
+def _sanitized() -> dict[str, str]:
     libraries = [
         subprocess.check_output(["gcc", f"-print-file-name={name}"], text=True).strip()
         for name in ("libasan.so", "libubsan.so")
     ]
     # Python's own allocator would hide a read past the end of a small block. Leaks at exit are Python's.
-    env = os.environ | {
+    return os.environ | {
         "LD_PRELOAD": " ".join(libraries),
         "PYTHONMALLOC": "malloc",
         "ASAN_OPTIONS": "detect_leaks=0",
     }
-    arguments = [target, directory, progress, str(seed), str(first), str(count)]
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.child", *arguments], cwd=ROOT, env=env, check=False
-    )
-    if child.returncode:
-        number = int(progress.read_text()) if progress.exists() else first
-        print(f"FAILED: target {target}, seed {seed}, input {number}. To replay:")
-        print(f"  python -m tests.fuzz --target {target} --seed {seed} --first {number} --count 1")
-        raise SystemExit(1)
 
 
 def main() -> None:
@@ -72,14 +102,22 @@ def main() -> None:
     parser.add_argument("--target", choices=TARGETS, action="append", help="default: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--count", type=int, default=100_000, help="inputs a target")
+    parser.add_argument(
+        "--count", type=int, help="inputs a target; by default 100,000, of the server 10 million"
+    )
     options = parser.parse_args()
     targets = options.target or TARGETS
     os.chdir(ROOT)
     directory = build()
     for target in targets:
-        run(target, directory, options.seed, options.first, options.count)
-    print(f"{options.count} inputs for each of {', '.join(targets)}; seed {options.seed}; no fault found")
+        count = options.count or COUNTS[target]
+        began = time.monotonic()
+        run(target, directory, options.seed, options.first, count)
+        minutes = (time.monotonic() - began) / 60
+        print(
+            f"{target}: {count:,} inputs, seed {options.seed}, {minutes:.1f} minutes, no fault found",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

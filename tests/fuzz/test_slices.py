@@ -14,7 +14,7 @@ INPUTS = 4_000
 
 @pytest.mark.slice
 @pytest.mark.parametrize("target", TARGETS)
-def test_damaged_batches_do_no_harm(target: str) -> None:
+def test_damaged_inputs_do_no_harm(target: str) -> None:
     check = importlib.import_module(f"tests.fuzz.{target}_target").check
     for number in range(INPUTS):
         try:

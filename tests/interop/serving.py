@@ -25,6 +25,18 @@ class OttlaServer:
 
     def start(self) -> OttlaServer:
         """Start and wait until it serves; after a stop on the port it had before, where its clients look for it."""
+        self.launch()
+        assert self._process is not None
+        assert self._process.stdout is not None
+        ready = next((match for line in self._process.stdout if (match := READY.search(line))), None)
+        if ready is None:
+            self.kill()
+            raise RuntimeError(f"ottla did not start:\n{self.log_text()[-4000:]}")
+        self.servers = ready[1]
+        return self
+
+    def launch(self) -> None:
+        """Start, and wait for nothing."""
         command = [sys.executable, "-m", "ottla", "serve", "--data", str(self.data_dir), "--http", "off"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -33,13 +45,6 @@ class OttlaServer:
                 stderr=log,
                 text=True,
             )
-        assert self._process.stdout is not None
-        ready = next((match for line in self._process.stdout if (match := READY.search(line))), None)
-        if ready is None:
-            self.kill()
-            raise RuntimeError(f"ottla did not start:\n{self.log_text()[-4000:]}")
-        self.servers = ready[1]
-        return self
 
     def stop(self) -> None:
         """Stop cleanly (SIGTERM) and wait; anything but a clean end is an error."""
@@ -50,6 +55,11 @@ class OttlaServer:
     def kill(self) -> None:
         """Kill (SIGKILL) and wait."""
         self._end(signal.SIGKILL)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace")

@@ -82,7 +82,7 @@ def test_records_written_on_either_side_are_all_there(tmp_path: Path, killed: bo
     assert "ottla adopt" in refused.value.stderr
     (broker.data_dir / "ottla.db").unlink()
     assert "orders" in ottla("adopt", broker.data_dir)
-    with OttlaServer(broker.data_dir, "--log-requests") as server:
+    with OttlaServer(broker.data_dir) as server:
         servers = server.servers
         assert consume(servers, "orders", 500) == values[:500]
         assert settings_of(servers, "orders")["max.message.bytes"] == "2000000"

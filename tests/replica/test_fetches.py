@@ -200,14 +200,19 @@ def test_a_reader_that_knows_another_leader_is_told(world: World) -> None:
     assert world.fetch(entry(current_leader_epoch=5)).only.error_code == 0
 
 
+def test_a_broker_without_a_replica_is_refused(world: World) -> None:
+    assert world.fetch(entry(), replica_id=7).only.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_topic_ids_are_checked(world: World) -> None:
     topic = world.image.topics["t"]
     other = world.make_topic("u")
     asked = [topic.topic_id, other.topic_id, uuid.UUID(int=9)]
     codes = [world.fetch(entry()._replace(topic_id=topic_id)).only.error_code for topic_id in asked]
     assert codes == [0, ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID]
-    unknown = FetchEntry(TopicPartition("x", 0), uuid.UUID(int=9), 0, 1)
-    assert world.fetch(unknown).only.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    # Only a session names a topic by an id that is not known any more, and Kafka tells it so.
+    gone = FetchEntry(TopicPartition("x", 0), uuid.UUID(int=9), 0, 1)
+    assert world.fetch(gone).only.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elsewhere = FetchEntry(T1, topic.topic_id, 0, 1)
     assert world.fetch(elsewhere).only.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.protocol import frame
 from ottla.protocol.message import Message
@@ -15,21 +15,30 @@ from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.builder import NewRecord, build_batch
-from ottla.testing.embedded import EmbeddedBroker
 
 TIMEOUT_S = 20.0
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 
+class Place(Protocol):
+    """Where a broker is, on this machine: an `EmbeddedBroker`, or one in a process of its own."""
+
+    port: int
+
+
 class Wire:
     """One connection. Every wait has an end."""
 
-    def __init__(self, broker: EmbeddedBroker, receive_buffer_bytes: int | None = None) -> None:
+    def __init__(self, broker: Place, receive_buffer_bytes: int | None = None) -> None:
         self.socket = socket.socket()
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(TIMEOUT_S)
-        self.socket.connect(("127.0.0.1", broker.port))
+        try:
+            self.socket.connect(("127.0.0.1", broker.port))
+        except OSError:
+            self.socket.close()
+            raise
         self._next_id = 1
         self.sent = 0  # of something that a test sends in parts
 
@@ -116,8 +125,16 @@ def produce(topic: str, data: bytes | None, *, acks: int = 1, partition: int = 0
     )
 
 
-def fetch(topic: str, offset: int = 0, *, max_wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
-    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+def fetch(
+    topic: str,
+    offset: int = 0,
+    *,
+    partition: int = 0,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    partition_max_bytes: int = 1 << 20,
+) -> FetchRequest:
+    part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,

@@ -275,6 +275,17 @@ def test_producer_state_is_rebuilt_without_its_snapshots(any_world: World, damag
     assert append(log, 2, producer_id=1, producer_epoch=0, base_sequence=10).is_duplicate
 
 
+@pytest.mark.parametrize("rolls", [(), (4,), (2, 3, 5)])
+def test_after_a_kill_five_batches_of_a_producer_are_known(any_world: World, rolls: tuple[int, ...]) -> None:
+    """So many may have been under way when the broker died; the client sends them all again."""
+    written(any_world, rolls=rolls)
+    log = any_world.load(**DENSE)
+    for number in range(1, 6):
+        again = append(log, 2, producer_id=1, producer_epoch=0, base_sequence=2 * number)
+        assert (again.is_duplicate, again.first_offset) == (True, 2 * number)
+    assert offsets(log) == list(range(12))
+
+
 def test_stray_snapshots_are_removed_and_those_of_segments_kept(any_world: World) -> None:
     written(any_world, close=True, rolls=(2, 4))
     for offset in (1, 5, 11):

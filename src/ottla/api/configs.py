@@ -7,7 +7,8 @@ all. Log levels, client metrics and groups have settings in Kafka that ottla doe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Sequence
 from enum import IntEnum
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
@@ -20,7 +21,13 @@ from ottla.cluster.config_views import (
     cluster_config_views,
     topic_config_views,
 )
-from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError, UnknownTopicOrPartitionError
+from ottla.errors import (
+    BrokerError,
+    InvalidRequestError,
+    InvalidTopicError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -31,6 +38,9 @@ from ottla.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from ottla.storage.layout import is_topic_name
+
+MAX_SETTINGS = 90_000  # in one answer; a small request must not be able to ask for any amount of memory
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class ConfigResource(IntEnum):
@@ -65,8 +75,8 @@ def broker_number(services: Services, name: str) -> int | None:
     """Which broker's settings: this one's number, or None for all brokers. Others are asked themselves."""
     if not name:
         return None
-    if not name.isascii() or not name.removeprefix("-").isdigit():
-        raise InvalidRequestError(f"A broker is named by its number, not by {name!r}.")
+    if not _NUMBER.fullmatch(name):
+        raise InvalidRequestError(f"A broker is named by its number, not by {name[:300]!r}.")
     if int(name) != services.node_id:
         raise InvalidRequestError(f"This is broker {services.node_id}: ask broker {name} itself.")
     return services.node_id
@@ -81,27 +91,69 @@ def describe_configs(
         # Kafka fails the request as a whole.
         error = InvalidRequestError("Settings belong to a topic or a broker.")
         return DescribeConfigsResponse(results=[_failed(one, error) for one in request.resources])
-    return DescribeConfigsResponse(
-        results=[_described(services, call, request, resource) for resource in request.resources]
-    )
+    answer = _Answer(services, call, request)
+    return DescribeConfigsResponse(results=[answer.of(resource) for resource in request.resources])
 
 
-def _described(
-    services: Services, call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
-    kind, name = resource.resource_type, resource.resource_name
-    refusal = configs_refusal(services, call, Operation.DESCRIBE_CONFIGS, kind, name)
-    if refusal is not ErrorCode.NONE:
-        return DescribeConfigsResult(
-            error_code=refusal, error_message=None, resource_type=kind, resource_name=name
-        )
-    try:
-        views = _views(services, kind, name, resource.configuration_keys or None)
-    except BrokerError as error:
-        return _failed(resource, error)
-    return DescribeConfigsResult(
-        resource_type=kind, resource_name=name, configs=[_setting(view, request) for view in views]
-    )
+class _Answer:
+    """One answer. Topics that set the same share their settings in it: there may be thousands of them."""
+
+    def __init__(self, services: Services, call: Call, request: DescribeConfigsRequest) -> None:
+        self._services = services
+        self._call = call
+        self._request = request
+        self._image = services.metadata.image
+        self._settings: dict[Hashable, list[DescribeConfigsResourceResult]] = {}
+        self._told = 0
+
+    def of(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        kind, name = resource.resource_type, resource.resource_name
+        refusal = configs_refusal(self._services, self._call, Operation.DESCRIBE_CONFIGS, kind, name)
+        if refusal is not ErrorCode.NONE:
+            return DescribeConfigsResult(
+                error_code=refusal, error_message=None, resource_type=kind, resource_name=name
+            )
+        try:
+            settings = self._of(kind, name, tuple(resource.configuration_keys or ()))
+        except BrokerError as error:
+            return _failed(resource, error)
+        return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=settings)
+
+    def _of(self, kind: int, name: str, keys: tuple[str, ...]) -> list[DescribeConfigsResourceResult]:
+        source = self._topic(name) if kind == ConfigResource.TOPIC else self._broker(kind, name)
+        found = self._settings.get((source, keys))
+        if found is None:
+            views = self._views(kind, name, keys or None)
+            found = self._settings[source, keys] = [_setting(view, self._request) for view in views]
+        self._told += len(found)
+        if self._told > MAX_SETTINGS:
+            raise PolicyViolationError(
+                f"More than {MAX_SETTINGS} settings in one answer: ask for fewer at once."
+            )
+        return found
+
+    def _topic(self, name: str) -> Hashable:
+        """What a topic's settings come from, if there is such a topic."""
+        if not is_topic_name(name):
+            raise InvalidTopicError(f"{name[:300]!r} is not the name of a topic.")
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError  # without words, as in Kafka
+        return frozenset(topic.config.items())
+
+    def _broker(self, kind: int, name: str) -> Hashable:
+        """The same of a broker, or of all of them."""
+        if kind != ConfigResource.BROKER:
+            raise InvalidRequestError(NOT_THERE[ConfigResource(kind)])
+        return broker_number(self._services, name)
+
+    def _views(self, kind: int, name: str, only: Sequence[str] | None) -> list[ConfigView]:
+        node_id, static = self._services.node_id, self._services.metadata.config.properties
+        if kind == ConfigResource.TOPIC:
+            return topic_config_views(self._image, name, node_id, static, only)
+        if not name:
+            return cluster_config_views(self._image, only)
+        return broker_config_views(self._image, node_id, static, only)
 
 
 def _failed(resource: DescribeConfigsResource, error: BrokerError) -> DescribeConfigsResult:
@@ -111,21 +163,6 @@ def _failed(resource: DescribeConfigsResource, error: BrokerError) -> DescribeCo
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
-
-
-def _views(services: Services, kind: int, name: str, only: Sequence[str] | None) -> list[ConfigView]:
-    image, static = services.metadata.image, services.metadata.config.properties
-    if kind == ConfigResource.TOPIC:
-        if not is_topic_name(name):
-            raise InvalidTopicError(f"{name[:300]!r} is not the name of a topic.")
-        if name not in image.topics:
-            raise UnknownTopicOrPartitionError  # without words, as in Kafka
-        return topic_config_views(image, name, services.node_id, static, only)
-    if kind != ConfigResource.BROKER:
-        raise InvalidRequestError(NOT_THERE[ConfigResource(kind)])
-    if broker_number(services, name) is None:
-        return cluster_config_views(image, only)
-    return broker_config_views(image, services.node_id, static, only)
 
 
 def _setting(view: ConfigView, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

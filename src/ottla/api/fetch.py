@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.fetch_sessions import (
     FINAL_EPOCH,
@@ -22,6 +23,7 @@ from ottla.api.fetch_sessions import (
 )
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -34,7 +36,7 @@ from ottla.protocol.messages.fetch import (
     PartitionData,
 )
 from ottla.records import legacy
-from ottla.replica.results import FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 
@@ -108,8 +110,8 @@ def _wanted(services: Services, call: Call, request: FetchRequest) -> Iterable[t
                     wanted.partition,
                     wanted.fetch_offset,
                     wanted.partition_max_bytes,
-                    wanted.current_leader_epoch,
-                    wanted.last_fetched_epoch,
+                    max(wanted.current_leader_epoch, NO_EPOCH),
+                    max(wanted.last_fetched_epoch, NO_EPOCH),
                 ),
             )
 
@@ -133,18 +135,23 @@ def _resolve(services: Services, session: FetchSession) -> None:
 class _Fetch:
     """One request under way."""
 
-    __slots__ = ("_call", "_context", "_keys", "_services")
+    __slots__ = ("_call", "_context", "_is_replica", "_keys", "_refusals", "_services")
 
     def __init__(self, services: Services, call: Call, context: _Context) -> None:
         self._services = services
         self._call = call
         self._context = context
+        self._refusals: dict[Key, ErrorCode] = {}  # of those that are not read
         self._keys: list[Key] = []  # of the entries that are read
 
     def run(self, request: FetchRequest) -> object:
         entries: list[FetchEntry] = []
+        params = self._params(request)
         for key, followed in self._context.partitions.items():
-            if followed.topic is not None:
+            refusal = self._refusal(followed)
+            if followed.topic is None or refusal is not None:
+                self._refusals[key] = refusal or ErrorCode.UNKNOWN_TOPIC_ID
+            else:
                 partition = TopicPartition(followed.topic, followed.partition)
                 entries.append(
                     FetchEntry(
@@ -167,17 +174,27 @@ class _Fetch:
             else:
                 self._call.reply(response)
 
-        wait = self._services.replicas.fetch(self._params(request), entries, done)
+        wait = self._services.replicas.fetch(params, entries, done)
         in_handler = False
         if wait is not None:
             self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
         return result
+
+    def _refusal(self, followed: Followed) -> ErrorCode | None:
+        """A replica needs the right to act for the cluster, anybody else to read the topic."""
+        allows, peer = self._services.authorizer.allows, self._call.peer
+        if self._is_replica:
+            allowed = allows(peer, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        else:
+            allowed = followed.topic is None or allows(peer, Operation.READ, Resource.TOPIC, followed.topic)
+        return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _params(self, request: FetchRequest) -> FetchParams:
         version = self._call.version
         replica_id = request.replica_id
         if version >= _REPLICA_STATE_SINCE:
             replica_id = request.replica_state.replica_id if request.replica_state else CONSUMER
+        self._is_replica = replica_id >= 0
         max_bytes = min(request.max_bytes, self._services.config.fetch_max_bytes)
         isolation = Isolation.COMMITTED if request.isolation_level == 1 else Isolation.HIGH_WATERMARK
         return FetchParams(
@@ -201,8 +218,9 @@ class _Fetch:
             if result is None:
                 data = PartitionData(
                     partition_index=followed.partition,
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                    error_code=self._refusals[key],
                     high_watermark=-1,
+                    aborted_transactions=[],
                     records=b"",
                 )
             else:
@@ -212,7 +230,7 @@ class _Fetch:
                         continue
                     if result.records and key in context.session.partitions:
                         context.session.served(key)
-                data = self._partition(result)
+                data = self._partition(result, followed.fetch_offset)
                 if result.error_code:
                     self._point_to_leader(response, data, result)
             topic = topics.get(key[0])
@@ -231,7 +249,7 @@ class _Fetch:
             )
         return response
 
-    def _partition(self, result: FetchResult) -> PartitionData:
+    def _partition(self, result: FetchResult, fetch_offset: int) -> PartitionData:
         data = PartitionData(
             partition_index=result.partition.partition,
             error_code=result.error_code,
@@ -246,23 +264,36 @@ class _Fetch:
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in result.aborted
             ]
+        elif result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            data.aborted_transactions = []
         if result.diverging_epoch is not None:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         if self._call.version < _ZSTD_SINCE:
-            self._make_readable(data, result)
+            self._make_readable(data, result, fetch_offset)
         return data
 
-    def _make_readable(self, data: PartitionData, result: FetchResult) -> None:
+    def _make_readable(self, data: PartitionData, result: FetchResult, first_offset: int) -> None:
         """For a client that does not know today's records: zstd is refused, batches become old messages."""
         config = self._services.metadata.topic_config(result.partition.topic)
         if config.compression_type == "zstd":
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
-            magic = 0 if self._call.version < 2 else 1
             records = result.records
-            whole = records if isinstance(records, bytes) else b"".join(records)
-            data.records = legacy.from_v2(whole, magic, max_output_bytes=config.decompression_max_bytes)
+            fetched = records if isinstance(records, bytes) else b"".join(records)
+            try:
+                data.records = self._old_messages(fetched, first_offset, config.decompression_max_bytes)
+            except BrokerError as error:
+                data.error_code, data.records = error.code, b""
+
+    def _old_messages(self, fetched: bytes, first_offset: int, max_output_bytes: int) -> bytes:
+        whole = legacy.whole_batches_size(fetched)
+        if not whole:
+            return fetched  # a batch that does not fit: the client sees that it must ask for more
+        magic = 0 if self._call.version < 2 else 1
+        return legacy.from_v2(
+            fetched[:whole], magic, max_output_bytes=max_output_bytes, first_offset=first_offset
+        )
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -272,6 +303,8 @@ class _Fetch:
         if info is None or self._call.version < _NODE_ENDPOINTS_SINCE:
             return
         data.current_leader = LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
+        if self._is_replica:
+            return  # brokers know where to find each other
         broker = image.brokers.get(info.leader)
         if broker is not None and all(node.node_id != broker.node_id for node in response.node_endpoints):
             response.node_endpoints.append(

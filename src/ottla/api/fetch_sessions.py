@@ -108,7 +108,7 @@ class FetchSessionCache:
 
     def begin(self, partitions: dict[Key, Followed], *, uses_topic_ids: bool) -> int:
         """A new session's id, or NO_SESSION if there is no room for it."""
-        if not partitions or not self._make_room(len(partitions)):
+        if not self._make_room(len(partitions)):
             return NO_SESSION
         session_id = self._new_id()
         now_ms = self._runtime.monotonic_ms()

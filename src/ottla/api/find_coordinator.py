@@ -37,9 +37,8 @@ def find_coordinator(
     services: Services, call: Call, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
     if call.version >= _MANY_KEYS_SINCE:
-        keys = dict.fromkeys(request.coordinator_keys)
         return FindCoordinatorResponse(
-            coordinators=[_find(services, call, request.key_type, key) for key in keys]
+            coordinators=[_find(services, call, request.key_type, key) for key in request.coordinator_keys]
         )
     found = _find(services, call, request.key_type, request.key)
     return FindCoordinatorResponse(

@@ -205,8 +205,9 @@ def _make(services: Services, names: Iterable[str]) -> None:
         if outcome is None:
             log.warning("topics could not be made for clients that asked for them: %s", error)
             return
-        for result in outcome.results:
-            if not result.ok and result.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                log.warning("topic %s could not be made: %s", result.name, result.error_message)
+        failed = [r for r in outcome.results if not r.ok and r.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]
+        if failed:
+            first = failed[0]
+            log.warning("%d topics could not be made; %s: %s", len(failed), first.name, first.error_message)
 
     services.metadata.change(command, done)

@@ -10,6 +10,9 @@ acks=0 is never answered; if anything failed, the connection is closed so that t
 
 from __future__ import annotations
 
+from struct import Struct
+
+from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -39,13 +42,19 @@ _ZSTD_SINCE = 7
 _CURRENT_LEADER_SINCE = 10
 _TOPIC_IDS_SINCE = 13
 _NONE = ErrorCode.NONE
+_WRITE = Operation.WRITE
+_TOPIC = Resource.TOPIC
+_NO_BATCH = -1
+_MIN_LENGTH = 14  # of the smallest message that ever was
+_FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
 
 
 class _Produce:
     """One request under way: the response is laid out first, and filled in as results come."""
 
     __slots__ = (
-        "_acks", "_answer", "_call", "_entries", "_failed", "_is_waiting", "_response", "_services", "_slots",
+        "_acks", "_answer", "_call", "_entries", "_failed", "_has_transactional", "_is_waiting", "_response",
+        "_services", "_slots",
     )  # fmt: skip
 
     def __init__(self, services: Services, call: Call) -> None:
@@ -55,6 +64,7 @@ class _Produce:
         self._entries: list[tuple[TopicPartition, Bytes]] = []
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
         self._failed = False
+        self._has_transactional = False
         self._is_waiting = False
         self._answer: object = PENDING
 
@@ -62,6 +72,8 @@ class _Produce:
         image = self._services.metadata.image
         for topic in request.topic_data:
             self._lay_out(topic, image)
+        if self._has_transactional and request.transactional_id is None:
+            self._refuse_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         self._acks = request.acks
         replicas = self._services.replicas
         wait = replicas.append(
@@ -95,8 +107,11 @@ class _Produce:
             topic_error = _NONE if found is not None else ErrorCode.UNKNOWN_TOPIC_ID
         else:
             found = image.topics.get(name)
-        if name in INTERNAL_TOPICS and self._call.client_id != ADMIN_CLIENT_ID:
-            topic_error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        if topic_error is _NONE and not self._services.authorizer.allows(
+            self._call.peer, _WRITE, _TOPIC, name
+        ):
+            topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        is_closed = name in INTERNAL_TOPICS and self._call.client_id != ADMIN_CLIENT_ID
         slots: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             slot = PartitionProduceResponse(index=data.index, base_offset=-1)
@@ -105,14 +120,49 @@ class _Produce:
                 self._fail(slot, topic_error, None)
             elif found is None or not 0 <= data.index < len(found.partitions):
                 self._fail(slot, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-            elif version >= _ONE_BATCH_SINCE and (wrong := _form_error(data.records, version)) is not None:
+            elif not _is_usual(data.records, version) and (wrong := self._form_error(data.records)):
                 self._fail(slot, *wrong)
+            elif is_closed:
+                self._fail(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, None)
             else:
                 self._entries.append((TopicPartition(name, data.index), data.records or b""))
                 self._slots.append(slot)
-        self._response.responses.append(
-            TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=slots)
-        )
+        if slots:
+            self._response.responses.append(
+                TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=slots)
+            )
+
+    def _form_error(self, records: memoryview | None) -> tuple[ErrorCode, str] | None:
+        """What is wrong with the form of `records` for a client of this version."""
+        version = self._call.version
+        if version < _ONE_BATCH_SINCE:
+            return None
+        size = 0 if records is None else _batch_size(records, 0)
+        if records is None or size == 0:
+            text = f"Produce v{version} must carry a record batch for each partition"
+            return ErrorCode.INVALID_RECORD, text
+        if size == _NO_BATCH:
+            return ErrorCode.CORRUPT_MESSAGE, "the records do not begin with a batch"
+        if records[batch.MAGIC_AT] != batch.MAGIC_V2:
+            return ErrorCode.INVALID_RECORD, f"Produce v{version} carries record batches of magic 2 only"
+        attributes = records[batch.ATTRIBUTES_AT + 1] if size >= batch.HEADER_SIZE else 0
+        if version < _ZSTD_SINCE and attributes & batch.CODEC_MASK == Codec.ZSTD:
+            text = f"Produce v{version} cannot carry zstd, v{_ZSTD_SINCE} can"
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text
+        if size < len(records) and (behind := _batch_size(records, size)):
+            if behind == _NO_BATCH:
+                return ErrorCode.CORRUPT_MESSAGE, "what follows the batch is none"
+            text = f"Produce v{version} carries one record batch for each partition only"
+            return ErrorCode.INVALID_RECORD, text
+        self._has_transactional |= bool(attributes & batch.TRANSACTIONAL)
+        return None
+
+    def _refuse_all(self, code: ErrorCode) -> None:
+        self._entries.clear()
+        self._slots.clear()
+        for topic in self._response.responses:
+            for slot in topic.partition_responses:
+                self._fail(slot, code, None)
 
     def _fail(self, slot: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
         self._failed = True
@@ -145,22 +195,33 @@ class _Produce:
             )
 
 
-def _form_error(records: memoryview | None, version: int) -> tuple[ErrorCode, str] | None:
-    """What is wrong with the form of `records` for a client of this version, seen from the first header alone."""
+def _is_usual(records: memoryview | None, version: int) -> bool:
+    """Whether this is one whole batch of the kind that nearly all are, seen from its header alone."""
     if records is None or len(records) < batch.HEADER_SIZE:
-        return ErrorCode.INVALID_RECORD, f"Produce v{version} must carry a record batch for each partition"
-    _, length, _, magic, _, attributes, *_ = batch.HEADER.unpack_from(records)
-    if magic != batch.MAGIC_V2:
-        return ErrorCode.INVALID_RECORD, f"Produce v{version} carries record batches of magic 2 only"
-    if version < _ZSTD_SINCE and attributes & batch.CODEC_MASK == Codec.ZSTD:
-        text = f"Produce v{version} cannot carry zstd, v{_ZSTD_SINCE} can"
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text
-    if 0 <= length + batch.OVERHEAD_SIZE < len(records):
-        return (
-            ErrorCode.INVALID_RECORD,
-            f"Produce v{version} carries one record batch for each partition only",
-        )
-    return None
+        return False
+    length, magic, attributes = _FORM.unpack_from(records)
+    return (
+        magic == batch.MAGIC_V2
+        and length + batch.OVERHEAD_SIZE == len(records)
+        and not attributes & batch.TRANSACTIONAL
+        and version >= _ZSTD_SINCE
+    )
+
+
+def _batch_size(records: memoryview, position: int) -> int:
+    """The size of the batch, or message, at `position`: 0 if there is no whole one, _NO_BATCH if it can be none."""
+    left = len(records) - position
+    if left < batch.OVERHEAD_SIZE:
+        return 0
+    length = int.from_bytes(records[position + 8 : position + batch.OVERHEAD_SIZE], "big", signed=True)
+    if length < _MIN_LENGTH:
+        return _NO_BATCH
+    if left <= batch.MAGIC_AT:
+        return 0
+    if records[position + batch.MAGIC_AT] > batch.MAGIC_V2:
+        return _NO_BATCH
+    size = length + batch.OVERHEAD_SIZE
+    return size if size <= left else 0
 
 
 @api(KEY)

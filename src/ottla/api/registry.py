@@ -63,6 +63,8 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
     Api(32, "DescribeConfigs", 1, 4, "configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),
+    Api(34, "AlterReplicaLogDirs", 1, 2, "log_dirs"),
+    Api(35, "DescribeLogDirs", 1, 4, "log_dirs"),
     Api(37, "CreatePartitions", 0, 3, "topics"),
     Api(44, "IncrementalAlterConfigs", 0, 1, "alter_configs"),
     Api(60, "DescribeCluster", 0, 2, "cluster"),

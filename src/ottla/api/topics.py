@@ -44,6 +44,9 @@ from ottla.protocol.messages.delete_topics import (
 _DELETION_DISABLED_SINCE = 3
 _DELETE_BY_STATE_SINCE = 6
 
+# All settings of a new topic, by those it sets itself: the topics of a request often set the same.
+_Settings = dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]]
+
 log = logging.getLogger(__name__)
 
 
@@ -85,9 +88,9 @@ def create_topics(services: Services, call: Call, request: CreateTopicsRequest) 
         return controller.create_topics(image, wanted, config, randrange, validate_only=request.validate_only)
 
     def done(results: Sequence[Result]) -> None:
-        call.reply(
-            CreateTopicsResponse(topics=[_created(services, call, one) for one in (*results, *refused)])
-        )
+        settings: _Settings = {}
+        topics = [_created(services, call, one, settings) for one in (*results, *refused)]
+        call.reply(CreateTopicsResponse(topics=topics))
 
     _change(services, command, [topic.name for topic in wanted], done)
     return PENDING
@@ -103,7 +106,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _created(services: Services, call: Call, result: Result) -> CreatableTopicResult:
+def _created(services: Services, call: Call, result: Result, settings: _Settings) -> CreatableTopicResult:
     name, topic = result.name or "", result.topic
     answer = CreatableTopicResult(
         name=name,
@@ -119,7 +122,10 @@ def _created(services: Services, call: Call, result: Result) -> CreatableTopicRe
         return answer
     answer.num_partitions = len(topic.partitions)
     answer.replication_factor = len(topic.partitions[0].replicas)
-    answer.configs = _settings(services, topic)
+    own = frozenset(topic.config.items())
+    if own not in settings:
+        settings[own] = _settings(services, topic)
+    answer.configs = settings[own]
     return answer
 
 

@@ -116,8 +116,13 @@ def _node(node: Any) -> int:
     return -1 if node is None else int(node.id)
 
 
+def _topic_id(topic: TopicDescription) -> str:
+    """As Kafka writes it; the client library has another base64."""
+    return str(topic.topic_id).replace("+", "-").replace("/", "_")
+
+
 def _topic_fields(name: str, topic: TopicDescription) -> dict[str, object]:
-    return {"topic": name, "id": str(topic.topic_id), "internal": topic.is_internal}
+    return {"topic": name, "id": _topic_id(topic), "internal": topic.is_internal}
 
 
 def _partition_fields(partition: Any, bounds: Bounds | None) -> dict[str, Any]:
@@ -136,7 +141,7 @@ def _print_topic(
 ) -> None:
     replicas = max((len(fields["replicas"]) for fields in partitions), default=0)
     internal = ", internal" if topic.is_internal else ""
-    print(f"{name}  partitions {len(partitions)}, replicas {replicas}, id {topic.topic_id}{internal}")
+    print(f"{name}  partitions {len(partitions)}, replicas {replicas}, id {_topic_id(topic)}{internal}")
     for key, value in configs.items():
         print(f"  {key}={value}")
     rows: list[Sequence[object]] = [("  partition", "leader", "replicas", "isr", "earliest", "latest")]

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from ottla.errors import (
     BrokerError,
     CorruptRecordError,
-    InvalidRecordError,
     InvalidRequiredAcksError,
     NotLeaderOrFollowerError,
     RecordBatchTooLargeError,
     RecordTooLargeError,
+    RefusedRecordsError,
     StorageError,
     UnknownTopicOrPartitionError,
 )
@@ -138,7 +138,7 @@ class Appends:
         partition.metrics.failed_produce_requests += 1
         log = partition.log
         start_offset = log.start_offset if log is not None else -1
-        if isinstance(error, InvalidRecordError) and error.record_errors:
+        if isinstance(error, RefusedRecordsError) and error.record_errors:
             return AppendResult(
                 key, error.code, str(error), log_start_offset=start_offset, record_errors=error.record_errors
             )

@@ -172,6 +172,8 @@ class Fetch:
             partition = fetches.hosted.find(entry.partition, entry.topic_id)
             log = partition.leader_log()
             partition.check_epoch(entry.current_leader_epoch)
+            if self._params.replica_id >= 0:
+                partition.check_follower(self._params.replica_id)
             if partition.is_lent:
                 return self._read_lent(partition, log, entry)
             return self._read_log(

@@ -5,12 +5,7 @@ from __future__ import annotations
 import uuid
 
 from ottla.cluster.image import ClusterImage
-from ottla.errors import (
-    BrokerError,
-    NotLeaderOrFollowerError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
+from ottla.errors import BrokerError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
 from ottla.replica.partition import Partition
 from ottla.storage.layout import TopicPartition
 
@@ -26,16 +21,14 @@ class Hosted:
         """The partition, checked to be of that topic id where one is given."""
         partition = self.partitions.get(key)
         if partition is None:
-            raise self.missing(key, topic_id)
+            raise self.missing(key)
         if topic_id is not None:
             partition.check_topic_id(topic_id)
         return partition
 
-    def missing(self, key: TopicPartition, topic_id: uuid.UUID | None = None) -> BrokerError:
+    def missing(self, key: TopicPartition) -> BrokerError:
         """Why a partition is not here: others may know it, or nobody does."""
         image = self.image
-        if topic_id is not None and (image is None or image.topic_by_id(topic_id) is None):
-            return UnknownTopicIdError(f"no topic has the id {topic_id}")
         if image is not None and image.partition(key.topic, key.partition) is not None:
             return NotLeaderOrFollowerError(f"{key} is not on this broker")
         return UnknownTopicOrPartitionError(f"{key} does not exist")

@@ -181,6 +181,11 @@ class Partition:
             f"{self.key}: leader epoch {current_leader_epoch} is not known here, only {self.leader_epoch}"
         )
 
+    def check_follower(self, node_id: int) -> None:
+        """Refuse a broker that has no replica of this partition."""
+        if node_id not in self._replicas:
+            raise NotLeaderOrFollowerError(f"broker {node_id} has no replica of {self.key}")
+
     def check_topic_id(self, topic_id: uuid.UUID | None) -> None:
         if topic_id is not None and topic_id != self.topic_id:
             raise InconsistentTopicIdError(f"{self.key} belongs to topic {self.topic_id}, not {topic_id}")
@@ -220,6 +225,8 @@ class Partition:
 
     def follower_reached(self, node_id: int, end_offset: int, start_offset: int) -> None:
         """A follower's fetch says how far it is, and where its log starts."""
+        if node_id not in self._replicas:
+            return
         self._follower_ends[node_id] = end_offset
         self._follower_starts[node_id] = start_offset
 

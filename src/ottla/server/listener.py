@@ -53,6 +53,11 @@ class Listener:
         return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
 
     @property
+    def _now(self) -> BrokerConfig:
+        """The settings with those that were changed while the broker runs."""
+        return self._dispatcher.services.metadata.broker_config
+
+    @property
     def connections(self) -> int:
         return len(self._sessions)
 
@@ -85,7 +90,7 @@ class Listener:
     def _sweep(self) -> None:
         """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
         now_ns = self._dispatcher.clock_ns()
-        idle_ns = self._config.connections_max_idle_ms * 1_000_000
+        idle_ns = self._now.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):
             if session.is_closing:  # and has not taken its last answers since the last time, or ever
                 session.abort()

@@ -204,9 +204,8 @@ class Log:
         )
 
     def _duplicate(self, earlier: BatchSummary) -> AppendInfo:
-        stamped = self.config.message_timestamp_type == "LogAppendTime"
-        append_time = earlier.timestamp if stamped else -1
-        return AppendInfo(earlier.first_offset, earlier.last_offset, earlier.timestamp, append_time, 0, True)
+        time_ms = earlier.timestamp  # told as the append time, whoever has set it, as Kafka does
+        return AppendInfo(earlier.first_offset, earlier.last_offset, time_ms, time_ms, 0, True)
 
     def append_as_follower(self, records: Bytes) -> AppendInfo | None:
         """Append batches fetched from a leader, with the offsets they have. None if there is no whole batch."""

@@ -77,7 +77,7 @@ def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> N
         raise InconsistentClusterIdError(
             f"{path} belongs to cluster {cluster}, this is {expected['cluster.id']}; choose another directory"
         )
-    if node not in (None, expected["node.id"]):
+    if node not in (None, "", expected["node.id"]):  # empty, where the file was cut
         raise InconsistentClusterIdError(
             f"{path} belongs to broker {node}, this is {expected['node.id']}; start it with --set node.id={node}"
         )

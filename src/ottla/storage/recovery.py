@@ -103,9 +103,7 @@ class _Loader:
         active = self._segments.active
         active.open_for_append(self._config)
         snapshots.delete_after(self._fs, self._path, end_offset)  # they tell of records that are gone
-        producer_replay.rebuild(
-            self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
-        )
+        self._bring_producers_to(start_offset, end_offset)
         recovery_point = (
             end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
         )
@@ -138,6 +136,7 @@ class _Loader:
                 return self._recover_tail()
             except SegmentOverflowError as overflow:
                 self._may_have_gaps = True  # only a gap can have made it overflow
+                self._producers.clear()  # a part of the segment has been replayed
                 split(self._fs, self._path, overflow.segment, self._config)
 
     def _load_epochs(self) -> LeaderEpochs:
@@ -209,10 +208,8 @@ class _Loader:
 
     def _recover(self, segment: Segment, flags: int = kernel.CHECK_CRC, *, aside: bool = False) -> bool:
         """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
-        producer_replay.rebuild(
-            self._fs, self._path, self._segments, self._producers,
-            max(self._start_offset, self._segments.first.base_offset), segment.base_offset, self._now_ms,
-        )  # fmt: skip
+        start_offset = max(self._start_offset, self._segments.first.base_offset)
+        self._bring_producers_to(start_offset, segment.base_offset)
         segment.begin_rebuild(self._config, aside=aside)
         cut = recover_segment(self._runtime, segment, self._producers, self._epochs, flags)
         if aside:
@@ -220,6 +217,19 @@ class _Loader:
         self._producers.end_offset = segment_end_offset(segment)
         snapshots.take(self._fs, self._path, self._producers)
         return cut
+
+    def _bring_producers_to(self, start_offset: int, end_offset: int) -> None:
+        """State as of `end_offset`. What the segments before it left is better than the snapshot they left: that has
+        one batch of each producer, and a client sends again all five that it had under way when the broker died."""
+        if self._producers.end_offset != end_offset or not self._producers.producers:
+            producer_replay.rebuild(
+                self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
+            )
+            return
+        self._producers.remove_expired(self._now_ms)
+        self._producers.high_watermark_moved(
+            end_offset
+        )  # transactions that have ended count no more, as in snapshots
 
 
 def recover_segment(

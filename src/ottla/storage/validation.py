@@ -14,6 +14,7 @@ from ottla.config import LogConfig
 from ottla.errors import (
     BrokerError,
     CorruptRecordError,
+    DecompressionLimitError,
     InvalidRecordError,
     InvalidTimestampError,
     RecordTooLargeError,
@@ -88,14 +89,14 @@ def validate(
     stamped = attributes & batch.LOG_APPEND_TIME
     if config.message_timestamp_type == "LogAppendTime":
         if stamped and origin is _CLIENT:
-            raise InvalidTimestampError("a producer may not set the timestamp type LogAppendTime")
+            raise _own_append_time(count)
         append_time = max_timestamp = now_ms
         attributes |= batch.LOG_APPEND_TIME
     elif (
         max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or 0 <= min_timestamp < now_ms - config.message_timestamp_before_max_ms
     ):
-        raise _bad_time(min_timestamp, max_timestamp, config, now_ms)
+        raise _bad_time(records, size, config, now_ms)
     if max_timestamp != header_max or append_time >= 0 or stamped:
         attributes = attributes if append_time >= 0 else attributes & ~batch.LOG_APPEND_TIME
         batch.patch_times(records, 0, size, attributes, max_timestamp)
@@ -112,18 +113,39 @@ def _writable(records: bytes | memoryview) -> bytearray | memoryview:
     return bytearray(records) if isinstance(records, bytes) or records.readonly else records
 
 
-def _bad_time(
-    min_timestamp: int, max_timestamp: int, config: LogConfig, now_ms: int
-) -> InvalidTimestampError:
-    if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
-        return InvalidTimestampError(
-            f"timestamp {max_timestamp} is more than {config.message_timestamp_after_max_ms} ms in the future "
-            "(message.timestamp.after.max.ms)"
-        )
+def _own_append_time(count: int) -> InvalidTimestampError:
+    message = "a producer may not set the timestamp type LogAppendTime"
     return InvalidTimestampError(
-        f"timestamp {min_timestamp} is more than {config.message_timestamp_before_max_ms} ms in the past "
-        "(message.timestamp.before.max.ms)"
+        message, [(index, message) for index in range(min(count, MAX_RECORD_ERRORS))]
     )
+
+
+def _bad_time(records: Bytes, size: int, config: LogConfig, now_ms: int) -> InvalidTimestampError:
+    """Names the records that are too old, or too far ahead."""
+    latest = now_ms + config.message_timestamp_after_max_ms
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    bad = [
+        (index, timestamp)
+        for index, timestamp in enumerate(_column(records, size, config, kernel.REC_TIMESTAMP))
+        if timestamp > latest or 0 <= timestamp < earliest
+    ]
+    message = (
+        f"timestamp {bad[0][1]} lies outside of {config.message_timestamp_before_max_ms} ms in the past "
+        f"(message.timestamp.before.max.ms) to {config.message_timestamp_after_max_ms} ms in the future "
+        "(message.timestamp.after.max.ms)"
+    )
+    return InvalidTimestampError(message, [(index, message) for index, _ in bad[:MAX_RECORD_ERRORS]])
+
+
+def _column(records: Bytes, size: int, config: LogConfig, column: int) -> array[int]:
+    """One number of each record: to say which ones are refused, never on the way of those that are not."""
+    header = batch.parse_header(records)
+    payload: Bytes = memoryview(records)[batch.HEADER_SIZE : size]
+    if header.codec:
+        payload = compression.decompress(Codec(header.codec), payload, config.decompression_max_bytes)
+    rows = array("q", bytes(8 * kernel.REC_ROW * header.count))
+    kernel.decode(payload, 0, len(payload), 0, header.base_timestamp, rows)
+    return rows[column :: kernel.REC_ROW]
 
 
 def _through_codec(
@@ -135,7 +157,15 @@ def _through_codec(
     """
     codec = attributes & batch.CODEC_MASK
     body = memoryview(records)[batch.HEADER_SIZE : size]
-    payload = compression.decompress(Codec(codec), body, config.decompression_max_bytes) if codec else body
+    try:
+        payload = (
+            compression.decompress(Codec(codec), body, config.decompression_max_bytes) if codec else body
+        )
+    except DecompressionLimitError:
+        raise
+    except CorruptRecordError as error:
+        # The CRC is right, so this is what the producer made: to send it again does not help.
+        raise InvalidRecordError(str(error)) from error
     status, bad_index, min_timestamp, max_timestamp, _, null_keys = kernel.check_records(
         payload, 0, len(payload), count, base_timestamp, True
     )
@@ -192,7 +222,7 @@ def _explain(status: int, bad_index: int, length: int, size: int) -> BrokerError
     if status == kernel.TRUNCATED:
         # Kafka sees no batch at all here, so it is no corruption that a retry could mend.
         return InvalidRecordError(f"there is no whole batch in {length} bytes: {meaning}")
-    if status in (kernel.BAD_COUNT, kernel.BAD_OFFSETS):
+    if status in (kernel.BAD_COUNT, kernel.BAD_OFFSETS, kernel.BAD_ATTRIBUTES):
         return InvalidRecordError(f"the batch is not valid: {meaning}")
     if status == kernel.BAD_RECORD:
         return InvalidRecordError(f"record {bad_index} of the batch is not valid: {meaning}")
@@ -209,12 +239,7 @@ def _forbidden(base_offset: int, attributes: int, producer_id: int, base_sequenc
 
 def _without_key(records: Bytes, size: int, config: LogConfig) -> InvalidRecordError:
     """Names the records that a compacted topic cannot take."""
-    header = batch.parse_header(records)
-    payload: Bytes = memoryview(records)[batch.HEADER_SIZE : size]
-    if header.codec:
-        payload = compression.decompress(Codec(header.codec), payload, config.decompression_max_bytes)
-    rows = array("q", bytes(8 * kernel.REC_ROW * header.count))
-    kernel.decode(payload, 0, len(payload), 0, 0, rows)
-    keyless = [i for i in range(header.count) if rows[i * kernel.REC_ROW + kernel.REC_KEY_SIZE] < 0]
+    key_sizes = _column(records, size, config, kernel.REC_KEY_SIZE)
+    keyless = [index for index, key_size in enumerate(key_sizes) if key_size < 0]
     message = "a compacted topic cannot accept a record without a key"
     return InvalidRecordError(message, [(index, message) for index in keyless[:MAX_RECORD_ERRORS]])

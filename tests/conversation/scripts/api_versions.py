@@ -23,13 +23,14 @@ def script(talk: Talk) -> None:
     for version in versions(KEY):
         known = ApiVersionsRequest(client_software_name="client", client_software_version="1.0")
         talk.ask("what is served", version, known)
-        talk.ask("without a client id", version, known, client_id=None)
+    talk.ask("without a client id", 2, ApiVersionsRequest(), client_id=None)
     for version in (3, 4):
         for step, (name, software) in _NAMES.items():
             request = ApiVersionsRequest(client_software_name=name, client_software_version=software)
-            talk.ask(step, version, request)
-    talk.raw("ApiVersions v99", _frame(KEY, 99))
-    talk.raw("ApiVersions v99 and a body that nobody knows", _frame(KEY, 99, b"\x01\x02\x03"))
+            talk.ask(step, version, request, only=lambda response: response.api_keys.clear())
+    talk.raw("ApiVersions v99", _frame(KEY, 99, b"\x00"))
+    talk.raw("ApiVersions v99 and a body that nobody knows", _frame(KEY, 99, b"\x00\x01\x02\x03"))
+    talk.raw("ApiVersions v99 whose header has no tags", _frame(KEY, 99))
     talk.raw("ApiVersions v-1", _frame(KEY, -1))
     talk.raw("ApiVersions v0 with a body", _frame(KEY, 0, b"\x01\x02\x03"))
     talk.raw("ApiVersions v3 whose body is cut short", _frame(KEY, 3, b"\x00\x05c"))

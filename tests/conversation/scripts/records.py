@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+from ottla.protocol.messages.fetch import FetchPartition
 from ottla.records import batch
 from ottla.records.codec import Codec
 from tests.conversation.say import (
+    MAX_BYTES,
     NEWEST_FETCH_BY_NAME,
     T0,
     fetch,
+    fetch_all,
     list_offsets,
     old_records,
     produce,
@@ -24,11 +27,15 @@ NAME = "records"
 
 
 def script(talk: Talk) -> None:
-    talk.topic(NAME)
+    damaged = _damaged()
+    talk.topic(NAME, len(damaged))
     for version in VERSIONS:
-        for step, data in _damaged().items():
-            talk.ask(step, version, produce(NAME, data))
-    talk.ask("what got through", NEWEST_FETCH_BY_NAME, fetch(NAME))
+        for partition, (step, data) in enumerate(damaged.items()):
+            talk.ask(step, version, produce(NAME, data, partition=partition))
+    for partition, step in enumerate(damaged):
+        wanted = FetchPartition(partition=partition, partition_max_bytes=MAX_BYTES)
+        request = fetch_all([(NAME, None, wanted)])
+        talk.ask(f"what is kept of: {step}", NEWEST_FETCH_BY_NAME, request)
     _sizes(talk)
     _times(talk)
     _append_time(talk)
@@ -174,7 +181,7 @@ def _internal(talk: Talk) -> None:
     for version in VERSIONS:
         talk.ask("an internal topic", version, produce(name, records(b"a")))
     talk.tell("an internal topic, acks 0", 12, produce(name, records(b"a"), acks=0))
-    talk.ask("an internal topic that is not there", 12, produce("__transaction_state", records(b"a")))
+    talk.ask("an internal topic that is not there", 12, produce("__share_group_state", records(b"a")))
 
 
 def _min_isr(talk: Talk) -> None:

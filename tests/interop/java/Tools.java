@@ -7,6 +7,8 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -16,6 +18,9 @@ import org.apache.kafka.common.utils.Exit;
 final class Tools {
     /** How a tool ends that asks for the end of the process. */
     private static final class Ended extends Error {
+        Ended() {
+            super("the tool has ended", null, false, false);
+        }
     }
 
     /** Goes where it is told to; a stream that a class has kept for ever is therefore no trouble. */
@@ -45,6 +50,7 @@ final class Tools {
     private static final ObjectMapper JSON = new ObjectMapper();
     private final Switch out = new Switch(OutputStream.nullOutputStream());
     private final Switch err = new Switch(System.err);
+    private final List<Runnable> hooks = new ArrayList<>();
     private Integer code;
 
     Tools() {
@@ -53,6 +59,7 @@ final class Tools {
         // The first code counts: many tools catch what is thrown here, and ask again with another code.
         Exit.setExitProcedure(this::end);
         Exit.setHaltProcedure(this::end);
+        Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
     }
 
     ObjectNode run(String mainClass, String[] arguments, String typed) throws Exception {
@@ -72,6 +79,9 @@ final class Tools {
                 code = code == null ? 1 : code;
             }
         } finally {
+            // Some tools finish their work in a hook, because only a signal ends them.
+            hooks.forEach(Runnable::run);
+            hooks.clear();
             System.setIn(input);
             out.target = OutputStream.nullOutputStream();
             err.target = errors;
