@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 
-from tests.reliability import bit_rot, faults, histories, power_loss, torn_files
+from tests.reliability import bit_rot, faults, histories, kill_under_load, power_loss, torn_files
 from tests.reliability.scenarios import Case, CaseError, run_cases
 
 # Each check, and with how many seeds its full count is reached.
@@ -24,6 +24,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "faults": (faults, 3),
     "power_loss": (power_loss, 3),
     "histories": (histories, 1),
+    "kill_under_load": (kill_under_load, 1),
 }
 
 
@@ -45,10 +46,10 @@ def main() -> int:
     if arguments.case is not None and not any(kinds for _, kinds, _ in figures):
         print(f"there is no case {arguments.case!r}", file=sys.stderr)
         return 2
-    print("\ncheck        cases    seconds  of each kind")
+    print("\ncheck            cases    seconds  of each kind")
     for name, kinds, seconds in figures:
         detail = ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
-        print(f"{name:<12} {kinds.total():>6,} {seconds:>9.0f}  {detail}")
+        print(f"{name:<16} {kinds.total():>6,} {seconds:>9.0f}  {detail}")
     return 0
 
 

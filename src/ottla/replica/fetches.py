@@ -234,6 +234,7 @@ class Fetch:
             isolation=params.isolation,
             min_one_batch=self._one_batch,
             cached_only=cached_only,
+            may_open=not cached_only or self._warmings > 0,
         )
         part = found.slice
         records: list[memoryview] | bytes = b""
