@@ -248,7 +248,7 @@ def test_what_was_acknowledged_survives_a_power_cut_at_any_moment() -> None:
             runtime.run_one()
         history.mark(sum(not answer.is_waiting for answer in told))
     assert len(world.log().segments) > 3
-    for state in crash_states(history, points=range(0, len(history.operations), 5), samples=1):
+    for state in crash_states(history, points=range(0, len(history.operations), 9), samples=1):
         known = state.label or 0
         assert isinstance(known, int)
         after = World("/data", fs=state.disk(), topic=topic, topic_config={"flush_messages": 1})
