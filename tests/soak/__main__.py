@@ -17,6 +17,7 @@ from types import ModuleType
 from tests.reliability import (
     bit_rot,
     broker_power_loss,
+    crowds,
     faults,
     histories,
     kill_under_load,
@@ -34,6 +35,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "histories": (histories, 1),
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
+    "crowds": (crowds, 1),
 }
 
 
