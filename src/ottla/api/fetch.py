@@ -279,7 +279,6 @@ class _Fetch:
         if config.compression_type == "zstd":
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
-<<<<<<< HEAD
             records = result.records
             fetched = records if isinstance(records, bytes) else b"".join(records)
             try:
@@ -295,19 +294,6 @@ class _Fetch:
         return legacy.from_v2(
             fetched[:whole], magic, max_output_bytes=max_output_bytes, first_offset=first_offset
         )
-=======
-            magic = 0 if self._call.version < 2 else 1
-            records = result.records if isinstance(result.records, bytes) else b"".join(result.records)
-            end = _end_of_last_batch(records)
-            if end == 0:  # only the beginning of a batch fits: the client sees that it must ask for more
-                data.records = records
-                return
-            try:
-                cap = config.decompression_max_bytes
-                data.records = legacy.from_v2(records[:end], magic, max_output_bytes=cap)
-            except BrokerError as error:  # zstd, which those formats do not have; or a damaged batch
-                data.error_code, data.records = error.code, b""
->>>>>>> plugin
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -324,14 +310,3 @@ class _Fetch:
             response.node_endpoints.append(
                 NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
             )
-
-
-def _end_of_last_batch(records: bytes) -> int:
-    """Where the batches end that are there whole; what follows is the beginning of one."""
-    position = 0
-    while position + batch.OVERHEAD_SIZE <= len(records):
-        size = int.from_bytes(records[position + 8 : position + 12], "big") + batch.OVERHEAD_SIZE
-        if position + size > len(records):
-            break
-        position += size
-    return position
