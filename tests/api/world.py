@@ -127,6 +127,7 @@ class World:
 
     def restart(self) -> None:
         self.close()
+        self.runtime.forget_pending()  # a process that ends takes its timers with it
         self.start()
 
     @property

@@ -32,10 +32,9 @@ from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.records.control import Marker
 from tests.api.world import Refusing, World
 from tests.coordinator.conftest import MakeWorld
-from tests.coordinator.grouping import DELAY_MS, GROUP, Consumer, commit, committed, settle
+from tests.coordinator.grouping import GROUP, SESSION_MS, Consumer, commit, committed, settle
 
-DAY_MS = 86_400_000
-WEEK_MS = 7 * DAY_MS
+MINUTE_MS = 60_000
 PRODUCER = Producer(7, 0)
 
 
@@ -206,43 +205,63 @@ def test_offsets_go_with_their_topic(world: World) -> None:
     assert offsets(world, GROUP, 0) == [-1]
 
 
-def test_offsets_of_a_simple_consumer_expire_after_the_last_commit(world: World) -> None:
-    commit(world, GROUP, 5, 0)
-    pass_time(world, DAY_MS)
-    commit(world, GROUP, 5, 1)
-    pass_time(world, WEEK_MS - DAY_MS + 600_000)
-    assert offsets(world, GROUP, 0, 1) == [-1, 5]
-    pass_time(world, DAY_MS)
-    assert offsets(world, GROUP, 0, 1) == [-1, -1]
-    assert all(GROUP not in state.groups for state in world.services.groups.states())
+@pytest.fixture
+def short(make_world: MakeWorld) -> World:
+    """A broker that keeps offsets for ten minutes only, and looks every minute."""
+    return make_world(offsets_retention_minutes="10", offsets_retention_check_interval_ms=str(MINUTE_MS))
 
 
-def test_offsets_of_a_group_expire_once_it_has_been_empty_for_long(world: World) -> None:
-    consumer = Consumer(world)
+def group_is_known(world: World) -> bool:
+    return any(GROUP in state.groups for state in world.services.groups.states())
+
+
+def test_offsets_of_a_simple_consumer_expire_after_the_last_commit(short: World) -> None:
+    commit(short, GROUP, 5, 0)
+    pass_time(short, 2 * MINUTE_MS)
+    commit(short, GROUP, 5, 1)
+    pass_time(short, 9 * MINUTE_MS)
+    assert offsets(short, GROUP, 0, 1) == [-1, 5]
+    pass_time(short, 2 * MINUTE_MS)
+    assert offsets(short, GROUP, 0, 1) == [-1, -1]
+    assert not group_is_known(short)
+
+
+def test_offsets_of_a_group_expire_once_it_has_been_empty_for_long(short: World) -> None:
+    consumer = Consumer(short)
     settle(consumer)
     consumer.commit(5)
-    for _ in range(8 * 24):
-        pass_time(world, 9_000)
+    for _ in range(12 * 6):
+        pass_time(short, SESSION_MS - 1)
         assert consumer.heartbeat() == 0
-        world.runtime.set_clock(world.runtime.now_ms() + DAY_MS // 24)
-    pass_time(world, 0)
-    assert offsets(world, GROUP, 0) == [5]
+    assert offsets(short, GROUP, 0) == [5]
     consumer.leave()
-    pass_time(world, WEEK_MS - 1)
-    assert offsets(world, GROUP, 0) == [5]
-    pass_time(world, 600_001)
-    assert offsets(world, GROUP, 0) == [-1]
-    world.restart()
-    assert all(GROUP not in state.groups for state in world.services.groups.states())
+    pass_time(short, 9 * MINUTE_MS)
+    assert offsets(short, GROUP, 0) == [5]
+    pass_time(short, 2 * MINUTE_MS)
+    assert offsets(short, GROUP, 0) == [-1]
+    short.restart()
+    assert not group_is_known(short)
 
 
-def test_an_old_client_sets_its_own_expiry(world: World) -> None:
-    assert commit(world, GROUP, 5, version=4, retention_time_ms=DAY_MS) == 0
-    world.restart()
-    pass_time(world, DAY_MS - 600_000)
-    assert offsets(world, GROUP, 0) == [5]
-    pass_time(world, 1_200_000)
-    assert offsets(world, GROUP, 0) == [-1]
+def test_offsets_of_topics_that_a_group_has_left_expire_while_it_works(short: World) -> None:
+    short.make_topic("u")
+    consumer = Consumer(short)
+    settle(consumer)
+    consumer.commit(5)
+    consumer.commit(5, topic="u")
+    for _ in range(12 * 6):
+        pass_time(short, SESSION_MS - 1)
+        assert consumer.heartbeat() == 0
+    assert (offsets(short, GROUP, 0), offsets(short, GROUP, 0, topic="u")) == ([5], [-1])
+
+
+def test_an_old_client_sets_its_own_expiry(short: World) -> None:
+    assert commit(short, GROUP, 5, version=4, retention_time_ms=20 * MINUTE_MS) == 0
+    short.restart()
+    pass_time(short, 19 * MINUTE_MS)
+    assert offsets(short, GROUP, 0) == [5]
+    pass_time(short, 2 * MINUTE_MS)
+    assert offsets(short, GROUP, 0) == [-1]
 
 
 # -- transactions
@@ -317,8 +336,8 @@ def test_a_fenced_producer_commits_nothing(world: World) -> None:
     assert offsets(world, GROUP, 0) == [5]
 
 
-def test_offsets_with_an_open_transaction_do_not_expire(world: World) -> None:
-    commit(world, GROUP, 1)
-    txn_commit(world, 5)
-    pass_time(world, 2 * WEEK_MS + DELAY_MS)
-    assert offsets(world, GROUP, 0) == [1]
+def test_offsets_with_an_open_transaction_do_not_expire(short: World) -> None:
+    commit(short, GROUP, 1)
+    txn_commit(short, 5)
+    pass_time(short, 30 * MINUTE_MS)
+    assert offsets(short, GROUP, 0) == [1]

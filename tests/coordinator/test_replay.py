@@ -1,0 +1,178 @@
+"""Whatever has happened to groups: a broker that reads the internal topic knows what the one before knew."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ottla.coordinator.group import GroupPhase
+from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.result import Producer, Result
+from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
+from ottla.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from ottla.records.control import Marker
+from tests.api.world import World
+from tests.coordinator.grouping import DELAY_MS, Consumer, Pending, commit, find
+
+GROUPS = ("a", "b", "c")
+groups = st.sampled_from(GROUPS)
+producers = st.integers(0, 2)
+
+
+class History(RuleBasedStateMachine):
+    """Consumers come, go, stall and commit; transactions begin and end; then the broker starts again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._dir = tempfile.TemporaryDirectory(dir="/dev/shm")
+        self.world = World(
+            f"{self._dir.name}/data",
+            offsets_topic_num_partitions="2",
+            offsets_retention_minutes="5",
+            offsets_retention_check_interval_ms="60000",
+        )
+        self.world.make_topic("t", 3)
+        find(self.world)
+        self.joins: dict[Consumer, Pending] = {}
+        self.members: list[Consumer] = []
+
+    def teardown(self) -> None:
+        self.world.close()
+        self._dir.cleanup()
+
+    @initialize()
+    def begin(self) -> None:
+        consumer = Consumer(self.world, GROUPS[0])
+        self.joins[consumer] = consumer.begin_join()
+
+    @rule(
+        group=groups,
+        instance=st.sampled_from([None, None, "one"]),
+        names=st.sampled_from([("range",), ("sticky", "range")]),
+    )
+    def come(self, group: str, instance: str | None, names: tuple[str, ...]) -> None:
+        consumer = Consumer(self.world, group, instance=instance, protocols=names)
+        self.joins[consumer] = consumer.begin_join()
+
+    @rule(ms=st.sampled_from([1, DELAY_MS, 10_000, 60_000]))
+    def wait(self, ms: int) -> None:
+        self.world.runtime.advance(ms)
+        self.world.runtime.run_pending()
+
+    @rule()
+    def go_on(self) -> None:
+        """Everybody does what its last answer asks for."""
+        for consumer, pending in list(self.joins.items()):
+            if pending.is_waiting:
+                continue
+            del self.joins[consumer]
+            if pending.answer.error_code:
+                continue
+            answer = consumer.take_join(pending)
+            consumer.protocols = (
+                answer.protocol_name,
+                *(p for p in consumer.protocols if p != answer.protocol_name),
+            )
+            consumer.send_sync(
+                {member.member_id: b"for " + member.member_id.encode() for member in answer.members}
+            )
+            self.members.append(consumer)
+        for consumer in list(self.members):
+            code = consumer.heartbeat()
+            if code:
+                self.members.remove(consumer)
+            if code == 27:
+                self.joins[consumer] = consumer.begin_join()
+
+    @rule(data=st.data())
+    def leave(self, data: Any) -> None:
+        if self.members:
+            self.members.pop(data.draw(st.integers(0, len(self.members) - 1))).leave()
+
+    @rule(offset=st.integers(0, 100), partition=st.integers(0, 2), data=st.data())
+    def commit_as_member(self, offset: int, partition: int, data: Any) -> None:
+        if self.members:
+            data.draw(st.sampled_from(self.members)).commit(offset, partition)
+
+    @rule(group=groups, offset=st.integers(0, 100), partition=st.integers(0, 2))
+    def commit_alone(self, group: str, offset: int, partition: int) -> None:
+        commit(self.world, group, offset, partition, metadata=f"at {offset}")
+
+    @rule(group=groups, producer=producers, offset=st.integers(0, 100), partition=st.integers(0, 2))
+    def commit_in_transaction(self, group: str, producer: int, offset: int, partition: int) -> None:
+        request = TxnOffsetCommitRequest(group_id=group, producer_id=producer, producer_epoch=0)
+
+        def command(state: GroupState, now_ms: int) -> Result[Any]:
+            return state.txn_offset_commit(request, [("t", None, [(partition, offset, -1, "")])], now_ms)
+
+        self.world.services.groups.run(group, command, lambda codes, error: None)
+        self.world.runtime.run_pending()
+
+    @rule(producer=producers, committed=st.booleans())
+    def end_transaction(self, producer: int, committed: bool) -> None:
+        for partition in range(2):
+            self.world.services.groups.end_txn(
+                partition, Producer(producer, 0), Marker(not committed, 0), lambda answer, error: None
+            )
+        self.world.runtime.run_pending()
+
+    @rule(group=groups)
+    def delete_group(self, group: str) -> None:
+        self.world.ask(DeleteGroupsRequest(groups_names=[group]))
+
+    @rule(group=groups, partition=st.integers(0, 2))
+    def delete_offset(self, group: str, partition: int) -> None:
+        entry = OffsetDeleteRequestPartition(partition_index=partition)
+        topic = OffsetDeleteRequestTopic(name="t", partitions=[entry])
+        self.world.ask(OffsetDeleteRequest(group_id=group, topics=[topic]))
+
+    @rule()
+    def start_again(self) -> None:
+        before = self.known()
+        self.world.restart()
+        assert self.known() == before
+        self.joins.clear()
+
+    @invariant()
+    def nobody_has_two_places(self) -> None:
+        for state in self.world.services.groups.states():
+            for group in state.groups.values():
+                assert set(group.static.values()) <= set(group.members)
+                assert group.joining <= set(group.members)
+                assert group.not_synced <= set(group.members)
+                assert group.leader in group.members if group.members else True
+                assert (group.phase is GroupPhase.EMPTY) <= (not group.members)
+
+    def known(self) -> list[Any]:
+        """What must survive: offsets, pending or not, and groups that are settled."""
+        found = []
+        for state in self.world.services.groups.states():
+            names = {group.group_id for group in state.groups.values()}
+            settled = {
+                group.group_id: group.snapshot()
+                for group in state.groups.values()
+                if group.phase is GroupPhase.STABLE
+            }
+            found.append(
+                (names, settled, {name: state.offsets.of(name) for name in names}, state.offsets.pending())
+            )
+        return found
+
+
+TestHistories = History.TestCase
+TestHistories.settings = settings(
+    max_examples=20,
+    phases=[Phase.generate],  # to make a whole history shorter takes minutes
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
