@@ -26,6 +26,7 @@ transactions = st.builds(
     previous_producer_id=int64,
     next_producer_id=int64,
     client_version=st.integers(0, 2),
+    last_producer_epoch=st.just(-1),
 )
 
 

@@ -24,6 +24,7 @@ from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.storage.layout import TopicPartition
 from tests.api.world import World
@@ -129,8 +130,9 @@ class Transacting(World):
     def outcome(self, partition: int = 0) -> str:
         """What became of the one transaction in a partition."""
         found = self.fetched(partition)
-        if found.high_watermark == 0:
-            return "nothing"
+        data = bytes(found.records or b"")
+        if found.high_watermark == 0 or (data and data[batch.ATTRIBUTES_AT + 1] & batch.CONTROL):
+            return "nothing"  # but perhaps a marker
         if found.last_stable_offset < found.high_watermark:
             return "open"
         return "aborted" if found.aborted_transactions else "committed"

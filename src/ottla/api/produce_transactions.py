@@ -34,7 +34,7 @@ def check_transaction(
     entries: Sequence[tuple[TopicPartition, Bytes]],
     done: Callable[[Refused], None],
 ) -> None:
-    """Ask the coordinator about partitions that are new to a transaction; `done` with those that must not be written."""
+    """Ask the coordinator about partitions that are new to a transaction; `done` with those to be left out."""
     producers: dict[Expected, dict[TopicPartition, int]] = {}
     for key, records in entries:
         hosted = services.replicas.partition(key)

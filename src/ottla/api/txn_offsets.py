@@ -117,7 +117,7 @@ def _commit(
         for topic in request.topics
     ]
     services.groups.run(
-        request.group_id, lambda state, now_ms: state.txn_commit(request, commits, now_ms), reply
+        request.group_id, lambda state, now_ms: state.txn_offset_commit(request, commits, now_ms), reply
     )
 
 
