@@ -22,11 +22,11 @@ NOW_WITHIN_MS = 600_000
 MADE_UP_ID_BITS = 64  # ids that a script makes up are small numbers: they are the same everywhere
 _LONG_BYTES = 40
 _TEXTS = {"error_message", "batch_index_error_message", "documentation"}
-_TIMES = {"log_append_time_ms", "timestamp"}
+_TIMES = {"log_append_time_ms", "timestamp", "transaction_start_time_ms", "last_timestamp"}
 _SIZES = {"total_bytes", "usable_bytes"}
 _NAMES = (
     "name", "topic", "topic_name", "topic_id", "partition_index", "index", "partition", "api_key", "node_id",
-    "broker_id", "resource_name", "log_dir", "key",
+    "broker_id", "resource_name", "log_dir", "key", "transactional_id",
 )  # fmt: skip
 
 

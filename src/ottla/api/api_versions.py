@@ -1,8 +1,8 @@
 """ApiVersions, v0 to v4: which requests this broker answers, straight from the registry.
 
 An unknown version is answered in v0's form with UNSUPPORTED_VERSION and this API's own range, so that the client can
-ask again. From v3 on a client says who it is; a name that is not a plain word is INVALID_REQUEST. v4 differs from v3
-only in features that begin at level 0.
+ask again. From v3 on a client says who it is; a name that is not a plain word is INVALID_REQUEST. v3 also
+brings the features of the cluster; v4 differs from it only in that supported ones may begin at level 0, as all do.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from ottla.api.call import Call
 from ottla.api.registry import APIS, api
 from ottla.api.services import Services
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 KEY = 18
+FEATURES = {"transaction.version": 2}  # the level at which the cluster uses each
+_FEATURES_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -34,7 +42,19 @@ def api_versions(services: Services, call: Call, request: ApiVersionsRequest | N
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         call.peer.client_software_name = name
         call.peer.client_software_version = version
-    return ApiVersionsResponse(api_keys=_table())
+    response = ApiVersionsResponse(api_keys=_table())
+    if call.version >= _FEATURES_SINCE:
+        response.finalized_features_epoch = services.metadata.image.revision
+        response.finalized_features = [
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in FEATURES.items()
+        ]
+    if call.version > _FEATURES_SINCE:
+        response.supported_features = [
+            SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in FEATURES.items()
+        ]
+    return response
 
 
 @lru_cache(maxsize=1)
