@@ -93,7 +93,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
     LATER: (
         Known(
             "APIs that are not there yet",
-            "Serves groups, transactions, ACLs, quotas, SCRAM, delegation tokens, reassignments, elections, share "
+            "Serves ACLs, quotas, SCRAM, delegation tokens, reassignments, elections, share "
             "groups and the rest.",
             "Names in ApiVersions only what it serves.",
             "They come with later parts of ottla, share groups and delegation tokens are not planned.",
@@ -104,11 +104,28 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "Features",
             "Names the features of its cluster (`metadata.version` and others) and their levels.",
-            "Names none.",
+            "Names `transaction.version` only.",
             "There is no KRaft metadata whose format would have to be agreed on.",
             step=r"ApiVersions v[34]: .*",
-            path=r"supported_features|finalized_features|finalized_features_epoch",
+            path=r"(supported|finalized)_features(\..*)?",
             ottla=r"\(default\)",
+        ),
+        Known(
+            "ListTransactions v2",
+            "Picks transactions by a pattern.",
+            "Has v0 and v1 only.",
+            "A pattern that takes for ever must not stop the broker.",
+            step=r"ListTransactions v2: .*",
+            ottla='"the connection is closed"',
+        ),
+        Known(
+            "ListTransactions v2 in ApiVersions",
+            "ListTransactions ends at v2.",
+            "ListTransactions ends at v1.",
+            "What is not served is not named.",
+            step=r"ApiVersions v.*",
+            path=r"api_keys\.66\.max_version",
+            kafka="2",
         ),
         Known(
             "Tiered storage",
@@ -225,6 +242,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         ),
     ),
     CLEARER: (
+        Known(
+            "AddPartitionsToTxn for no transaction",
+            "Does not answer.",
+            "An empty answer.",
+            "Whoever asks should not have to wait for a timeout.",
+            step=r"AddPartitionsToTxn v[45]: nothing",
+            kafka='"no answer"',
+        ),
         Known(
             "Null records",
             "Does not answer.",

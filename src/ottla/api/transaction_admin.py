@@ -174,8 +174,8 @@ def describe_producers(services: Services, call: Call, request: DescribeProducer
 
 
 def _describe_partition(services: Services, call: Call, key: TopicPartition, take: Any) -> None:
-    def refuse(code: ErrorCode) -> None:
-        take(PartitionResponse(partition_index=key.partition, error_code=code))
+    def refuse(code: ErrorCode, message: str | None = None) -> None:
+        take(PartitionResponse(partition_index=key.partition, error_code=code, error_message=message))
 
     def done(producers: list[ProducerState] | None, error: BaseException | None) -> None:
         if producers is None:
@@ -190,7 +190,8 @@ def _describe_partition(services: Services, call: Call, key: TopicPartition, tak
     if not services.authorizer.allows(call.peer, Operation.READ, Resource.TOPIC, key.topic):
         refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif info is None:
-        refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        is_known = key.topic in services.metadata.image.topics
+        refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None if is_known else f"there is no topic {key.topic}")
     elif info.leader != services.node_id or hosted is None or hosted.log is None:
         refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     else:

@@ -15,6 +15,7 @@ from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.coordinator.groups import OFFSETS_TOPIC
 from ottla.coordinator.markers import Codes
 from ottla.coordinator.result import Producer
@@ -129,14 +130,7 @@ def _add(
     if not many and not _may_write(services, call, transactional_id):
         take(dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return
-    refused = {} if many else _refused(services, call, partitions)
-    if not many:
-        image = services.metadata.image
-        refused |= {
-            entry: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            for entry in partitions - refused.keys()
-            if image.partition(entry.topic, entry.partition) is None
-        }
+    refused = _refused(services, call, partitions)
     if refused:
         take({**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused})
         return
@@ -162,12 +156,19 @@ def _add(
 
 
 def _refused(services: Services, call: Call, partitions: frozenset[TopicPartition]) -> Codes:
-    allows = services.authorizer.allows
-    return {
-        entry: ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        for entry in partitions
-        if not allows(call.peer, Operation.WRITE, Resource.TOPIC, entry.topic)
-    }
+    """Partitions that cannot be part of a transaction. Internal topics are for brokers to add."""
+    image, allows = services.metadata.image, services.authorizer.allows
+    refused: Codes = {}
+    for entry in partitions:
+        is_closed = call.version < _MANY_SINCE and (
+            entry.topic in INTERNAL_TOPICS
+            or not allows(call.peer, Operation.WRITE, Resource.TOPIC, entry.topic)
+        )
+        if is_closed:
+            refused[entry] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image.partition(entry.topic, entry.partition) is None:
+            refused[entry] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
 
 
 # -- AddOffsetsToTxn

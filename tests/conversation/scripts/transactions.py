@@ -14,6 +14,7 @@ from ottla.protocol.messages.add_partitions_to_txn import (
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.protocol.messages.end_txn import EndTxnRequest
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.txn_offset_commit import (
@@ -31,10 +32,14 @@ from tests.conversation.talk import Talk, versions
 
 INIT, ADD, END, COMMIT = 5, 3, 4, 4  # the newest that clients without KIP-890 use
 READ_COMMITTED = 1
+GROUP, TRANSACTION = 0, 1
 LATEST = -1
 
 
 def script(talk: Talk) -> None:
+    for kind in (GROUP, TRANSACTION):
+        request = FindCoordinatorRequest(key="x", key_type=kind)
+        talk.until(1, request, lambda answer: answer.error_code == 0)
     talk.topic("txn", 2)
     for version in versions(InitProducerIdRequest.API_KEY):
         _init(talk, version)
@@ -327,6 +332,7 @@ def _markers(talk: Talk, version: int) -> None:
     name = f"txn-markers-{version}"
     talk.topic(name)
     producer = _Producer(talk, name)
+    producer.init()
     talk.request(ADD, producer.added(0, topic=name))
     talk.request(11, produce(name, producer.data(0, b"a"), transactional_id=producer.name))
 
@@ -343,7 +349,7 @@ def _markers(talk: Talk, version: int) -> None:
 
     talk.ask("nothing", version, WriteTxnMarkersRequest())
     ask("a topic that is not there", 5, "no-topic")
-    ask("an older epoch", 5, producer_epoch=-1)
+    ask("an older epoch", 5, producer_epoch=producer.epoch - 1)
     ask("a marker", 5)
     ask("the marker again", 5)
     ask("an older coordinator", 4)
@@ -359,7 +365,7 @@ def _describe(talk: Talk) -> None:
     data = producer.data(0, b"a", b"b")
     talk.request(11, produce("txn-described", data, transactional_id=producer.name))
     names = [producer.name, idle.name, "nobody", ""]
-    talk.ask("transactions", 0, DescribeTransactionsRequest(transactional_ids=names))
+    talk.ask("transactions", 0, DescribeTransactionsRequest(transactional_ids=names), only=_in_order)
     talk.ask("no transactions", 0, DescribeTransactionsRequest())
     topics = [
         TopicRequest(name="txn-described", partition_indexes=[0, 1, 7]),
@@ -388,6 +394,12 @@ def _describe(talk: Talk) -> None:
     talk.ask("after the end", 0, DescribeTransactionsRequest(transactional_ids=names[:1]))
     talk.ask("producers after the end", 0, DescribeProducersRequest(topics=topics[:1]))
     talk.ask("again", END, producer.ended(True))
+
+
+def _in_order(response: Any) -> None:
+    for transaction in response.transaction_states:
+        for topic in transaction.topics:
+            topic.partitions.sort()
 
 
 def _listed(fields: dict[str, Any]) -> Message:
