@@ -28,6 +28,7 @@ GROUPS = {
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
+    "transactions": ("ottla.cli.transactions", "List and describe transactions, and end one that hangs."),
 }
 
 _HELP = """\
