@@ -33,6 +33,8 @@ OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
     "controller.listener.names": ("<none>", ()),
     "queued.max.request.bytes": ("-1", 128 << 20),
     "offsets.topic.replication.factor": ("3", 1),
+    "transaction.state.log.min.isr": ("2", 1),
+    "transaction.state.log.replication.factor": ("3", 1),
 }
 
 

@@ -49,7 +49,7 @@ def check_transaction(
     if (
         not producers
         or transactional_id is None
-        or not services.config.transaction_partition_verification_enable
+        or not services.metadata.broker_config.transaction_partition_verification_enable
     ):
         done({})
         return

@@ -80,7 +80,7 @@ def _verify(
 
     if services.groups.leader_of(request.group_id) != services.node_id:
         then()  # which says that the group is not looked after here
-    elif services.config.transaction_partition_verification_enable:
+    elif services.metadata.broker_config.transaction_partition_verification_enable:
         services.verifier.check(
             request.transactional_id,
             Expected(request.producer_id, request.producer_epoch),

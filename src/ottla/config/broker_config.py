@@ -158,6 +158,7 @@ DYNAMIC_BROKER_KEYS = frozenset(
         "producer.id.expiration.ms",
         # A topic's setting has one name that can change; hours and minutes are for the file.
         *(key.synonyms[0].name for key in TOPIC_KEYS.values() if key.synonyms),
+        "transaction.partition.verification.enable",
     }
 )
 
