@@ -140,8 +140,8 @@ def test_an_id_comes_with_its_epoch(world: World, producer_id: int, producer_epo
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "code"), [("", "INVALID_REQUEST"), ("x", "UNSUPPORTED_VERSION")])
-def test_transactional_ids_are_not_there(world: World, name: str, code: str) -> None:
+@pytest.mark.parametrize(("name", "code"), [("", "INVALID_REQUEST"), ("x", "NOT_COORDINATOR")])
+def test_a_transactional_id_needs_a_name_and_a_coordinator(world: World, name: str, code: str) -> None:
     answer = world.ask(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000))
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode[code], -1, -1)
 
