@@ -134,7 +134,7 @@ class AiokafkaLoad(ClientLoad):
             enable_idempotence=self.sender.is_idempotent,
             acks="all" if self.sender.is_idempotent else 1,
             linger_ms=2,
-            request_timeout_ms=5_000,
+            request_timeout_ms=TRY_FOR_MS,  # for all tries together
             retry_backoff_ms=50,
         )
         await producer.start()
