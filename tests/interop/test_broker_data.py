@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +98,9 @@ def written(
     shutil.copytree(stopped_kafka, work_dir)
     found = Written(work_dir / "data", killed=request.param == "killed")
     ottla("adopt", found.data_dir)
-    with OttlaServer(found.data_dir, "--set", "log.retention.ms=-1") as server, ExitStack() as stack:
+    often = "log.flush.start.offset.checkpoint.interval.ms=100"  # a kill between two takes deletions back, as in Kafka
+    settings = ("--set", "log.retention.ms=-1", "--set", often)
+    with OttlaServer(found.data_dir, *settings) as server, ExitStack() as stack:
         clients = {
             library: stack.enter_context(open_client(library, server.servers, work_dir / f"{library}.log"))
             for library in LIBRARIES
@@ -105,6 +108,7 @@ def written(
         write(found, clients, rng)
         ask(clients["java"], found.served, found.times)
         if found.killed:
+            wait_for_log_start(found.data_dir)
             server.kill()
     look_into(found)
     ottla("release", found.data_dir)
@@ -112,6 +116,15 @@ def written(
         found.kafka_log = broker.log_text()
         ask(client, found.kafka_served, found.kafka_times)
     return found
+
+
+def wait_for_log_start(data_dir: Path) -> None:
+    """Until the deletion of records is written down."""
+    checkpoint = data_dir / "log-start-offset-checkpoint"
+    deadline = time.monotonic() + 60
+    while f"trimmed 0 {TRIMMED_TO}\n" not in checkpoint.read_text():
+        assert time.monotonic() < deadline, checkpoint.read_text()
+        time.sleep(0.05)
 
 
 def ottla(*arguments: object) -> None:
