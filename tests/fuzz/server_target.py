@@ -35,6 +35,7 @@ _START_MS = 1_700_000_000_000
 
 # A request may make 10,000 partitions. That is no fault, but here it would be most of the time.
 _MAX_PARTITIONS = 8
+_USUAL_MAX_PARTITIONS = controller.MAX_PARTITIONS_PER_REQUEST
 
 
 class Transport:
@@ -101,7 +102,6 @@ class Block:
         self._good_offset = 0
         self.errors = Errors()
         logging.getLogger("ottla").addHandler(self.errors)
-        self._max_partitions = controller.MAX_PARTITIONS_PER_REQUEST
 
     def _clock_ns(self) -> int:
         self._now_ns += 1000
@@ -140,7 +140,7 @@ class Block:
             self._ask_good_one()
         finally:
             logging.disable(logging.NOTSET)
-            controller.MAX_PARTITIONS_PER_REQUEST = self._max_partitions
+            controller.MAX_PARTITIONS_PER_REQUEST = _USUAL_MAX_PARTITIONS
         assert time.monotonic() - began < MAX_INPUT_S
         self.number += 1
 
