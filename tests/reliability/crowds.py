@@ -103,9 +103,10 @@ def _idle_connections(broker: Child, count: int) -> None:
     alone_s = _ping_s(broker)
     before = broker.memory_bytes()
     with contextlib.ExitStack() as stack:
-        wires = [stack.enter_context(Wire(broker)) for _ in range(count)]
-        for wire in wires:
-            wire.ping()
+        wires = []
+        for _ in range(count):
+            wires.append(stack.enter_context(Wire(broker)))
+            wires[-1].ping()  # also because few may wait to be accepted (socket.listen.backlog.size)
         grown = broker.memory_bytes() - before
         crowded_s = _ping_s(broker)
         for wire in (wires[0], wires[-1]):
@@ -165,11 +166,12 @@ def _produce_to_all(broker: Child, name: str, partitions: int, number: int) -> N
 
 
 def _check_all(broker: Child, names: dict[str, int], rounds: int) -> None:
-    for name, partitions in names.items():
-        for index in range(partitions):
-            sender = f"{name}-{index}"
-            expected = [Entry(number, sender, number) for number in range(rounds)]
-            assert read_partition(broker, name, index) == expected, sender
+    with Wire(broker) as wire:
+        for name, partitions in names.items():
+            for index in range(partitions):
+                sender = f"{name}-{index}"
+                expected = [Entry(number, sender, number) for number in range(rounds)]
+                assert read_partition(wire, name, index) == expected, sender
 
 
 def _producers_and_consumers(broker: Child, count: int) -> None:

@@ -31,7 +31,15 @@ ACKS_BEFORE_KILL = 100  # of each producer, since the last start
 PROGRESS_S = 60.0
 _KILLED_AGAIN = 0.3  # the share of kills that are followed by one before the broker is up
 _CREATE_TOPICS = 19
-# Segments as small as Kafka allows, so that they roll; the last topic is on disk before it is acknowledged.
+# Segments as small as Kafka allows, so that they roll, and checkpoints all the time.
+SETTINGS = (
+    "log.segment.bytes=1048576",
+    "log.initial.task.delay.ms=100",
+    "log.flush.offset.checkpoint.interval.ms=100",
+    "log.flush.start.offset.checkpoint.interval.ms=100",
+    "replica.high.watermark.checkpoint.interval.ms=100",
+)
+# The last one is on disk before it is acknowledged.
 TOPICS = {"ack": {}, "all": {}, "flushed": {"flush.messages": "1"}}
 PARTITIONS = 8
 
@@ -44,7 +52,9 @@ def cases(seed: int, lives: int = LIVES, kills: int = KILLS) -> Iterator[Case]:
 def _live(rng: Random, kills: int) -> None:
     quiet_clients()
     with tempfile.TemporaryDirectory(prefix="ottla-kill-") as directory:
-        broker = Child(Path(directory) / "data", "--set", "log.segment.bytes=1048576")
+        broker = Child(
+            Path(directory) / "data", *(word for setting in SETTINGS for word in ("--set", setting))
+        )
         life = _Life(broker, rng)
         try:
             broker.start()
@@ -149,7 +159,8 @@ class _Life:
         for load in self._loads:
             places.setdefault((load.topic, load.partition), []).append(load)
         for place, loads in places.items():
-            read = read_partition(self._broker, *place)
+            with Wire(self._broker) as wire:
+                read = read_partition(wire, *place)
             senders = {load.name: load.sender.copy() for load in loads}
             for load in loads:
                 senders[load.name].acked = acked_of(load)

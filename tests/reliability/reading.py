@@ -5,27 +5,25 @@ from __future__ import annotations
 from ottla.records.batch import CRC_AT, HEADER_SIZE, compute_crc, parse_header
 from ottla.records.record import read_records
 from tests.reliability.ledger import Entry, entry_of
-from tests.server.wire import FETCH, Place, Wire, fetch
+from tests.server.wire import FETCH, Wire, fetch
 
 _VERSION = 12
 _MAX_BYTES = 8 << 20
 
 
-def read_partition(broker: Place, topic: str, partition: int, offset: int = 0) -> list[Entry]:
+def read_partition(wire: Wire, topic: str, partition: int, offset: int = 0) -> list[Entry]:
     """Every record from `offset` up to the high watermark of now. Each batch's CRC is checked."""
     entries: list[Entry] = []
-    with Wire(broker) as wire:
-        while True:
-            asked = fetch(topic, offset, partition=partition, partition_max_bytes=_MAX_BYTES)
-            response = wire.ask(FETCH, _VERSION, asked)
-            (found,) = response.responses[0].partitions
-            assert found.error_code == 0, f"{topic}-{partition}: error {found.error_code} at {offset}"
-            batch_entries = entries_in(found.records or b"")
-            if not batch_entries:
-                assert offset == found.high_watermark, f"nothing at {offset} of {found.high_watermark}"
-                return entries
-            entries += (entry for entry in batch_entries if entry.offset >= offset)
-            offset = entries[-1].offset + 1
+    while True:
+        asked = fetch(topic, offset, partition=partition, partition_max_bytes=_MAX_BYTES)
+        (found,) = wire.ask(FETCH, _VERSION, asked).responses[0].partitions
+        assert found.error_code == 0, f"{topic}-{partition}: error {found.error_code} at {offset}"
+        batch_entries = entries_in(found.records or b"")
+        if not batch_entries:
+            assert offset == found.high_watermark, f"nothing at {offset} of {found.high_watermark}"
+            return entries
+        entries += (entry for entry in batch_entries if entry.offset >= offset)
+        offset = entries[-1].offset + 1
 
 
 def entries_in(data: bytes | memoryview) -> list[Entry]:

@@ -7,12 +7,10 @@ import socket
 import pytest
 
 from ottla.protocol import frame
-from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.conftest import TOPIC
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
 
-METADATA = 3
 MIB = 1 << 20
 MINUTE_MS = 60_000
 
@@ -115,23 +113,26 @@ def held_bytes(broker: EmbeddedBroker) -> int:
     return sum(s._transport.get_write_buffer_size() + s._out_bytes for s in sessions if s._transport)
 
 
+ASKED = b"".join(frame.request_parts(FETCH, 12, 1, "w", fetch(TOPIC)))
+
+
 @pytest.fixture
 def wordy(broker: EmbeddedBroker) -> EmbeddedBroker:
-    """A broker whose answer to Metadata has some 20 KB."""
-    for number in range(4):
-        broker.create_topic(f"{number}-" + "long" * 50, partitions=150)
+    """A broker whose answer to `ASKED` has 900 KB."""
+    with Wire(broker) as wire:
+        wire.ask(PRODUCE, 9, produce(TOPIC, records(bytes(900_000))))
+    wait_until(lambda: connections(broker) == 0)
     return broker
 
 
 def test_a_client_that_never_reads_does_not_make_the_broker_hold_its_answers(
     wordy: EmbeddedBroker, neighbour: Wire
 ) -> None:
-    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
     with Wire(wordy, receive_buffer_bytes=4096) as deaf:
         deaf.socket.settimeout(0.5)
         with pytest.raises(TimeoutError):
-            deaf.send_bytes(asked * 1_000_000)
-        handled = wordy.broker.metrics.requests[METADATA].count
+            deaf.send_bytes(ASKED * 300_000)
+        handled = wordy.broker.metrics.requests[FETCH].count
         assert handled < 500, "most are not even looked at"
         assert wordy.call(lambda: held_bytes(wordy)) < 4 * MIB
         neighbour.ping()
@@ -143,17 +144,15 @@ def test_a_client_that_never_reads_does_not_make_the_broker_hold_its_answers(
 def test_a_client_that_asks_and_goes_away_does_not_keep_the_broker_busy(
     wordy: EmbeddedBroker, neighbour: Wire
 ) -> None:
-    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
     with Wire(wordy) as rude:
-        rude.send_bytes(asked * 5_000)
+        rude.send_bytes(ASKED * 5_000)
     wait_until(lambda: connections(wordy) == 1)
-    assert wordy.broker.metrics.requests[METADATA].count < 1_000
+    assert wordy.broker.metrics.requests[FETCH].count < 1_000
 
 
 def test_a_client_that_never_reads_is_closed_in_the_end(wordy: EmbeddedBroker) -> None:
-    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
     with Wire(wordy, receive_buffer_bytes=4096) as deaf:
-        deaf.send_bytes(asked * 500)
+        deaf.send_bytes(ASKED * 20)
         wait_until(lambda: wordy.call(lambda: held_bytes(wordy)) > 64 << 10)
         wordy.clock.advance(11 * MINUTE_MS)
         wordy.clock.advance(6_000)
@@ -162,10 +161,9 @@ def test_a_client_that_never_reads_is_closed_in_the_end(wordy: EmbeddedBroker) -
 
 def test_what_a_full_broker_has_not_read_is_not_taken_for_slowness(wordy: EmbeddedBroker) -> None:
     """The rest of the client's requests waits because of the broker: the deadline for a request does not run."""
-    asked = b"".join(frame.request_parts(METADATA, 9, 1, "w", MetadataRequest(topics=None)))
     with Wire(wordy, receive_buffer_bytes=4096) as deaf:
-        deaf.send_bytes(asked * 500)
+        deaf.send_bytes(ASKED * 20)
         wait_until(lambda: wordy.call(lambda: held_bytes(wordy)) > 64 << 10)
         wordy.clock.advance(5 * MINUTE_MS)
-        for _ in range(500):
+        for _ in range(20):
             deaf.read_frame()
