@@ -50,11 +50,11 @@ lock: $(READY)
 	  --extra parquet pyproject.toml requirements/dev.in -o requirements/dev.txt
 
 # The kernel is compiled in place; an edited kernel.py makes the environment stale.
-$(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/*kernel.p*)
+$(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/*/*kernel.p*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .build build src/ottla/records/*.so src/ottla/records/*kernel.c
+	rm -rf $(VENV) .build build src/ottla/*/*.so src/ottla/*/*kernel.c

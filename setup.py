@@ -1,4 +1,4 @@
-"""Compiles the record kernel. Where that fails, the same source runs interpreted."""
+"""Compiles the kernels. Where that fails, the same source runs interpreted."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 kernels = [
-    Extension(f"ottla.records.{path.stem}", [str(path)], extra_compile_args=["-O3"], optional=True)
-    for path in sorted(Path("src/ottla/records").glob("*kernel.py"))
+    Extension(f"ottla.{path.parent.name}.{path.stem}", [str(path)], extra_compile_args=["-O3"], optional=True)
+    for path in sorted(Path("src/ottla").glob("*/*kernel.py"))
 ]
 
 setup(ext_modules=cythonize(kernels, language_level=3, annotate=False))

@@ -20,7 +20,7 @@ FIGURES = {
     "compaction": 1,
     "verify": 2,
     "memory": 3,
-    "produce": 7,
+    "produce": 11,
     "fetch": 2,
     "latency": 2,
     "durable": 2,

@@ -91,12 +91,27 @@ def test_settings_of_all_brokers_are_taken_over(data: Path) -> None:
     assert image_of(data).broker_configs == {None: {"min.insync.replicas": "1"}}
 
 
-def test_the_broker_leads_in_a_newer_epoch_than_any_in_its_logs(data: Path) -> None:
-    epochs = checkpoint.read_epochs(FS, f"{data}/txn-0/leader-epoch-checkpoint")
+def test_the_broker_leads_on_in_its_epoch_unless_it_was_killed(data: Path) -> None:
+    newest, _ = checkpoint.read_epochs(FS, f"{data}/txn-0/leader-epoch-checkpoint")[-1]
+    assert newest > 0
     take(data)
-    assert image_of(data).topics["txn"].partitions[0].leader == -1
     [partition] = image_of(data, register(1)).topics["txn"].partitions
-    assert (partition.leader, partition.leader_epoch) == (1, epochs[-1][0] + 1)
+    assert (partition.leader, partition.leader_epoch) == (1, newest)
+    [partition] = image_of(data, register(1, clean=False)).topics["txn"].partitions
+    assert (partition.leader, partition.leader_epoch) == (1, newest + 1)
+
+
+@pytest.mark.parametrize("missing", ["txn-0/leader-epoch-checkpoint", METADATA_DIR])
+def test_the_epoch_is_found_in_the_log_and_in_the_controllers(data: Path, missing: str) -> None:
+    """Where one does not know it, the other does."""
+    newest, _ = checkpoint.read_epochs(FS, f"{data}/txn-0/leader-epoch-checkpoint")[-1]
+    gone = data / missing
+    if gone.is_dir():
+        shutil.rmtree(gone)
+    else:
+        gone.unlink()
+    take(data)
+    assert image_of(data).topics["txn"].partitions[0].leader_epoch == newest
 
 
 def test_producer_ids_are_far_from_those_that_kafka_gives_out(data: Path) -> None:

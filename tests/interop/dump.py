@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,34 @@ def parse(text: str) -> dict[str, FileDump]:
             else:
                 dump.remarks.append(line)
     return files
+
+
+def told(record: dict[str, Any]) -> dict[str, Any]:
+    """A printed record without what `told_of` cannot know."""
+    kind = "CreateTime" if "CreateTime" in record else "LogAppendTime"
+    return {
+        "offset": record["offset"],
+        kind: record[kind],
+        "keySize": record["keySize"],
+        "valueSize": record["valueSize"],
+        "headerKeys": record["headerKeys"],
+        "key": record.get("key", ""),
+        "payload": record.get("payload", ""),
+    }
+
+
+def told_of(sent: dict[str, Any]) -> dict[str, Any]:
+    """A record that was sent, as the tool prints it."""
+    key, value = (None if text is None else base64.b64decode(text) for text in (sent["key"], sent["value"]))
+    return {
+        "offset": sent["offset"],
+        sent["timestamp_type"]: sent["timestamp"],
+        "keySize": -1 if key is None else len(key),
+        "valueSize": -1 if value is None else len(value),
+        "headerKeys": f"[{','.join(name for name, _ in sent['headers'])}]",
+        "key": (key or b"").hex(),
+        "payload": (value or b"").hex(),
+    }
 
 
 def _fields(line: str) -> dict[str, Any]:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.protocol.errors import ErrorCode
-from tests.interop.client import CallError, Client, KafkaClient, b64, record
-from tests.interop.golang import GoClient
-from tests.interop.kafka import NEWEST
+from tests.interop.client import CallError, Client, b64, record
+from tests.interop.libraries import (
+    CODECS,
+    LIBRARIES,
+    START_MS,
+    as_told,
+    expected,
+    open_client,
+    random_records,
+)
 from tests.interop.serving import OttlaServer
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-LIBRARIES = ("java", "franz", "sarama")
 NODE = 1
-START_MS = 1_700_000_000_000
 # Java's producer refuses larger records by itself otherwise.
 ROOMY = {"max.request.size": str(6 << 20), "buffer.memory": str(48 << 20)}
-HEADERS: list[tuple[str, bytes | None]] = [("h", b"v"), ("h", b"v"), ("héader", None), ("empty", b"")]
 _numbers = itertools.count()
 
 
@@ -36,12 +40,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
 @pytest.fixture(scope="module")
 def clients(server: OttlaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Client]]:
     logs = tmp_path_factory.mktemp("logs")
-    with (
-        KafkaClient(NEWEST, server.servers, logs / "java.log") as java,
-        GoClient("franz", server.servers, logs / "franz.log") as franz,
-        GoClient("sarama", server.servers, logs / "sarama.log") as sarama,
-    ):
-        yield {"java": java, "franz": franz, "sarama": sarama}
+    with ExitStack() as stack:
+        yield {
+            library: stack.enter_context(open_client(library, server.servers, logs / library))
+            for library in LIBRARIES
+        }
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -58,33 +61,6 @@ def new_topic() -> str:
 def topic(client: Client, new_topic: str) -> str:
     client.create(new_topic)
     return new_topic
-
-
-def random_records(rng: random.Random, count: int) -> list[dict[str, Any]]:
-    """Keys, values and headers with all that can be null or empty, at rising times."""
-    words = [b"castle", b"process", b"", "žluťoučký".encode(), bytes(range(256)), None]
-    return [
-        record(
-            rng.choice([None, b"", b"key-%d" % number]),
-            rng.choice([None, b"%d" % number, b" ".join(w or b"" for w in rng.choices(words, k=9))]),
-            START_MS + number * 1000,
-            rng.choice([[], HEADERS, HEADERS[:1]]),
-        )
-        for number in range(count)
-    ]
-
-
-def expected(sent: list[dict[str, Any]], first_offset: int = 0) -> list[dict[str, Any]]:
-    """What a consumer must get for what was sent."""
-    return [
-        {"offset": offset, "timestamp_type": "CreateTime", "leader_epoch": 0, **one}
-        for offset, one in enumerate(sent, first_offset)
-    ]
-
-
-def as_told(found: list[dict[str, Any]], told: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the records `found`, what the library that told of `told` can tell at all."""
-    return [{name: one[name] for name in other} for one, other in zip(found, told, strict=True)]
 
 
 def refused(client: Client, op: str, **arguments: Any) -> int | None:
@@ -245,7 +221,7 @@ def test_an_idempotent_producer_goes_on_after_a_restart(
 ) -> None:
     with (
         OttlaServer(tmp_path / "data", "--set", "log.retention.ms=-1") as server,
-        opened(library, server, tmp_path / "log") as client,
+        open_client(library, server.servers, tmp_path / "log") as client,
     ):
         client.create("t")
         sent: list[dict[str, Any]] = []
@@ -260,9 +236,3 @@ def test_an_idempotent_producer_goes_on_after_a_restart(
             server.start()
         read = client.consume("t")
         assert [one["value"] for one in read["records"]] == [one["value"] for one in sent]
-
-
-def opened(library: str, server: OttlaServer, log_file: Path) -> Client:
-    if library == "java":
-        return KafkaClient(NEWEST, server.servers, log_file)
-    return GoClient(library, server.servers, log_file)

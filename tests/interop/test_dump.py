@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.dumping import printed, scanned
-from tests.interop.dump import Dump, dump_log_segments, dump_records
+from tests.interop.dump import Dump, dump_log_segments, dump_records, told, told_of
 from tests.interop.ottla_logs import COORDINATOR_EPOCH, Partition, Writer
 
 INDEXES = (".index", ".timeindex")
@@ -159,31 +157,3 @@ def test_snapshots_hold_every_producer(written: Written) -> None:
             assert entry["lastSequence"] == producer.sequence - 1
             wanted = "OptionalLong.empty" if first is None else f"OptionalLong[{first}]"
             assert entry["currentTxnFirstOffset"] == wanted
-
-
-def told(record: dict[str, Any]) -> dict[str, Any]:
-    """A printed record without what `told_of` cannot know."""
-    kind = "CreateTime" if "CreateTime" in record else "LogAppendTime"
-    return {
-        "offset": record["offset"],
-        kind: record[kind],
-        "keySize": record["keySize"],
-        "valueSize": record["valueSize"],
-        "headerKeys": record["headerKeys"],
-        "key": record.get("key", ""),
-        "payload": record.get("payload", ""),
-    }
-
-
-def told_of(sent: dict[str, Any]) -> dict[str, Any]:
-    """A record that was sent, as the tool prints it."""
-    key, value = (None if text is None else base64.b64decode(text) for text in (sent["key"], sent["value"]))
-    return {
-        "offset": sent["offset"],
-        sent["timestamp_type"]: sent["timestamp"],
-        "keySize": -1 if key is None else len(key),
-        "valueSize": -1 if value is None else len(value),
-        "headerKeys": f"[{','.join(name for name, _ in sent['headers'])}]",
-        "key": (key or b"").hex(),
-        "payload": (value or b"").hex(),
-    }

@@ -216,6 +216,8 @@ def test_lost_indexes_are_rebuilt_as_kafka_had_written_them(
         rebuilt = path.read_bytes() if path.exists() else b""
         if left.killed and path.suffix in (".index", ".timeindex") and is_active(path):
             continue  # still preallocated, and without its last entry
+        if left.killed and path.suffix == ".snapshot" and not data:
+            continue  # killed before it had written it
         if path.suffix == ".snapshot":
             assert sorted(producer_snapshot.decode(rebuilt, str(path))) == sorted(
                 producer_snapshot.decode(data, str(path))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +14,13 @@ from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import AppendResult, FetchEntry
 from ottla.server.loop import AsyncRuntime
 from ottla.storage.fs import RealFileSystem
+from ottla.storage.handles import HandlePool, Releasable
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
-from ottla.testing.runtime import SimulatedRuntime
+from ottla.testing.runtime import START_MS, SimulatedRuntime
 from ottla.testing.slow_disk import SlowFileSystem
 from tests.replica.world import NODE, T0, T1, Told, World, leading
 from tests.storage.world import batch, offsets
@@ -254,3 +257,45 @@ def test_what_was_acknowledged_survives_a_power_cut_at_any_moment() -> None:
         after = World("/data", fs=state.disk(), topic=topic, topic_config={"flush_messages": 1})
         assert offsets(after.log())[:known] == list(range(known)), state.describe()
         assert after.log().high_watermark >= known, state.describe()
+
+
+class WatchedPool(HandlePool):
+    """Says which threads have used it: to open one thing may close another, which must not be in use elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def opened(self, holder: Releasable) -> None:
+        self.threads.add(threading.get_ident())
+        super().opened(holder)
+
+
+def test_logs_come_and_go_between_threads_but_pools_of_files_do_not(tmp_path: Path) -> None:
+    asyncio.run(_come_and_go(tmp_path))
+
+
+async def _come_and_go(tmp_path: Path) -> None:
+    runtime = AsyncRuntime(asyncio.get_running_loop())
+    world = World(str(tmp_path), runtime=runtime)
+    pools = WatchedPool(), WatchedPool()
+    world.logs.handles, world.replicas._lanes.of(world.logs.online_dirs[0]).handles = pools
+    world.make_topic("durable", *[leading()] * 3, flush_messages=1, index_interval_bytes=0)
+    world.make_topic("t", *[leading()] * 3, index_interval_bytes=0)
+    await _ready(world)
+    told: list[Told[Any]] = []
+    for number in range(30):
+        plain, durable = TopicPartition("t", number % 3), TopicPartition("durable", number % 3)
+        looked_up: Told[Any] = Told()
+        told += [world.append(durable), world.append(plain), looked_up]
+        world.replicas.list_offset(
+            plain, START_MS, Isolation.HIGH_WATERMARK, -1, lambda found, t=looked_up: t([found])
+        )
+        told.append(world.fetch(FetchEntry(plain, None, 0, 1000)))
+        for answer in told[-4:]:
+            await _until(answer)
+    assert {answer.only.error_code for answer in told} == {0}
+    assert [len(pool.threads) for pool in pools] == [1, 1]
+    assert pools[0].threads == {threading.get_ident()} != pools[1].threads
+    await asyncio.to_thread(runtime.close)
+    world.logs.abandon()

@@ -72,7 +72,8 @@ class _Produce:
         request, replicas = self._request, self._services.replicas
         entries = self._only_entry()
         if entries is None:
-            self._layout = _Layout(self._services, self._call, request)
+            self._layout = _Layout(self._services, self._call)
+            self._layout.lay_out(request)
             entries = self._layout.entries
         wait = replicas.append(
             acks=request.acks, timeout_ms=request.timeout_ms, entries=entries, done=self._done
@@ -107,7 +108,8 @@ class _Produce:
     def _done(self, results: list[AppendResult]) -> None:
         layout, acks = self._layout, self._request.acks
         if layout is None and (results[0].error_code or acks == 0):
-            layout = _Layout(self._services, self._call, self._request)
+            layout = _Layout(self._services, self._call)
+            layout.lay_out_only_one(self._request)
         if layout is None:
             self._answer = _only_answer(self._call, self._request, results[0])
         else:
@@ -148,7 +150,7 @@ class _Layout:
 
     __slots__ = ("_call", "_has_transactional", "_response", "_services", "_slots", "entries", "has_failed")
 
-    def __init__(self, services: Services, call: Call, request: ProduceRequest) -> None:
+    def __init__(self, services: Services, call: Call) -> None:
         self._services = services
         self._call = call
         self._response = ProduceResponse(responses=[])
@@ -156,7 +158,20 @@ class _Layout:
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
         self.has_failed = False
         self._has_transactional = False
-        image = services.metadata.image
+
+    def lay_out_only_one(self, request: ProduceRequest) -> None:
+        """A request of one partition that was appended or tried to. Nothing is checked again: by now its records may
+        be gone from the receive buffer, and its topic from the cluster."""
+        (topic,) = request.topic_data
+        slot = PartitionProduceResponse(index=topic.partition_data[0].index, base_offset=-1)
+        self._slots.append(slot)
+        self._response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[slot])
+        )
+
+    def lay_out(self, request: ProduceRequest) -> None:
+        """Everything that is asked for, with what is against it."""
+        image = self._services.metadata.image
         for topic in request.topic_data:
             self._lay_out(topic, image)
         if self._has_transactional and request.transactional_id is None:

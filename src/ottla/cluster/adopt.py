@@ -113,14 +113,20 @@ def _taken(known: TopicInfo | None, found: FoundTopic) -> TopicInfo:
     partitions = list(known.partitions) + [_NOWHERE] * (count - len(known.partitions))
     for number, partition in found.partitions.items():
         if not partitions[number].replicas:
-            partitions[number] = _waiting(partition)
+            partitions[number] = _led_on(partition)
     return known if tuple(partitions) == known.partitions else replace(known, partitions=tuple(partitions))
 
 
-def _waiting(partition: FoundPartition) -> PartitionInfo:
-    """Its broker leads it, in the next epoch, as soon as it comes up."""
+def _led_on(partition: FoundPartition) -> PartitionInfo:
+    """Its broker leads it in the epoch in which it did, unless it was killed: then a new one begins when it comes up.
+
+    Kafka, when it has the directory back, begins with the epoch that its controller knows: a higher one of ottla's
+    would make it forget the epochs in its log.
+    """
     nodes = (partition.node_id,)
-    return PartitionInfo(leader=-1, replicas=nodes, isr=nodes, leader_epoch=partition.leader_epoch)
+    return PartitionInfo(
+        leader=partition.node_id, replicas=nodes, isr=nodes, leader_epoch=partition.leader_epoch
+    )
 
 
 def unknown_partitions(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) -> list[str]:

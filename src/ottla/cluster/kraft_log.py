@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ottla.errors import CorruptRecordError
 from ottla.logtools.fields import TAGS, MalformedError, Reader
@@ -25,7 +26,15 @@ _SNAPSHOT = ".checkpoint"
 _FRAME_VERSIONS = (0, 1)
 
 _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
-_PARTITION_CHANGE_FIELDS = {"number": "int32", "topic_id": "uuid", TAGS: {2: ("replicas", ["int32"])}}
+_PARTITION_FIELDS = {
+    "number": "int32", "topic_id": "uuid", "replicas": ["int32"], "isr": ["int32"], "removing": ["int32"],
+    "adding": ["int32"], "leader": "int32", "leader_epoch": "int32", "partition_epoch": "int32",
+}  # fmt: skip
+_PARTITION_CHANGE_FIELDS = {
+    "number": "int32",
+    "topic_id": "uuid",
+    TAGS: {1: ("leader", "int32"), 2: ("replicas", ["int32"])},
+}
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 
 
@@ -36,6 +45,7 @@ class KraftTopic:
     name: str
     topic_id: uuid.UUID
     partitions: dict[int, list[int]] = field(default_factory=dict)  # the brokers that hold each
+    leader_epochs: dict[int, int] = field(default_factory=dict)  # the newest of each
     config: dict[str, str] = field(default_factory=dict)
 
 
@@ -108,12 +118,12 @@ class _State:
                 name, topic_id = fields.value("string"), _uuid(fields)
                 self._topics[topic_id] = KraftTopic(name, topic_id)
             elif kind == _PARTITION:
-                number, topic_id = fields.value("int32"), _uuid(fields)
-                self._place(topic_id, number, fields.value(["int32"]))
+                # Newer versions only have more fields behind these.
+                new = {name: fields.value(kind) for name, kind in _PARTITION_FIELDS.items()}
+                self._change(new, new["leader_epoch"])
             elif kind == _PARTITION_CHANGE:
                 change = fields.struct(_PARTITION_CHANGE_FIELDS)
-                if "replicas" in change:
-                    self._place(uuid.UUID(change["topic_id"]), change["number"], change["replicas"])
+                self._change(change, None)
             elif kind == _REMOVE_TOPIC:
                 gone = self._topics.pop(_uuid(fields), None)
                 if gone is not None:
@@ -121,9 +131,18 @@ class _State:
             elif kind == _CONFIG:
                 self._configure(fields)
 
-    def _place(self, topic_id: uuid.UUID, number: int, replicas: list[int]) -> None:
-        if topic_id in self._topics:
-            self._topics[topic_id].partitions[number] = replicas
+    def _change(self, partition: dict[str, Any], leader_epoch: int | None) -> None:
+        """A partition, new or changed. A change that names a leader begins a leader epoch."""
+        topic = self._topics.get(uuid.UUID(partition["topic_id"]))
+        if topic is None:
+            return
+        number = partition["number"]
+        if "replicas" in partition:
+            topic.partitions[number] = partition["replicas"]
+        if leader_epoch is not None:
+            topic.leader_epochs[number] = leader_epoch
+        elif "leader" in partition:
+            topic.leader_epochs[number] = topic.leader_epochs.get(number, -1) + 1
 
     def _configure(self, fields: Reader) -> None:
         resource = (fields.value("int8"), fields.value("string"))

@@ -6,9 +6,9 @@ import posixpath
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ottla.cluster.kraft_log import read_kraft_metadata
+from ottla.cluster.kraft_log import KraftTopic, read_kraft_metadata
 from ottla.config import BROKER_KEYS, DYNAMIC_BROKER_KEYS, LogConfig, parse
 from ottla.errors import ConfigError, StorageError
 from ottla.storage import checkpoint, layout
@@ -25,7 +25,7 @@ class FoundPartition:
     path: str
     node_id: int
     topic_id: uuid.UUID | None
-    leader_epoch: int  # the newest that its log knows
+    leader_epoch: int  # the newest that its log or Kafka's controller knows
 
 
 @dataclass(slots=True)
@@ -169,11 +169,19 @@ def _add_settings(fs: FileSystem, found: Survey) -> None:
             )
             continue
         topic.topic_id = known.topic_id
+        _add_leader_epochs(topic, known)
         topic.config, topic.left_out = _usable(known.config)
         for key, why in topic.left_out.items():
             found.notes.append(f"{topic.name}: {key}={known.config[key]} is not taken over: {why}")
     for name, config in kafka.broker_configs.items():
         _add_broker_settings(found, name, config)
+
+
+def _add_leader_epochs(topic: FoundTopic, known: KraftTopic) -> None:
+    """A log knows only epochs in which something was written; clients know those of the controller."""
+    for number, partition in topic.partitions.items():
+        newest = max(partition.leader_epoch, known.leader_epochs.get(number, 0))
+        topic.partitions[number] = replace(partition, leader_epoch=newest)
 
 
 def _usable(config: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

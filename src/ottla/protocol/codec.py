@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ottla.protocol import request_kernel
 from ottla.protocol.decoding import Decode, compile_decoder
 from ottla.protocol.encoding import Encode, Output, compile_encoder
-from ottla.protocol.message import Message
+from ottla.protocol.message import Bytes, Message
+from ottla.protocol.messages.produce import ProduceRequest
 from ottla.protocol.wire import DecodeError
 
 __all__ = ["DecodeError", "Output", "decoder", "encoder"]
@@ -21,8 +25,22 @@ def decoder(message_class: type[Message], version: int) -> Decode:
     """
     found = _DECODERS.get((message_class, version))
     if found is None:
-        found = _DECODERS[message_class, version] = compile_decoder(message_class, version)
+        found = compile_decoder(message_class, version)
+        if message_class is ProduceRequest and version >= ProduceRequest.FLEXIBLE_SINCE:
+            found = _with_shortcut(found, version)
+        _DECODERS[message_class, version] = found
     return found
+
+
+def _with_shortcut(decode: Decode, version: int) -> Decode:
+    """The hottest of all requests is read by the kernel, where that is compiled, if it is as they usually are."""
+    if not request_kernel.COMPILED:
+        return decode
+
+    def shortcut(buffer: Bytes, position: int) -> Any:
+        return request_kernel.read_produce(buffer, position, version) or decode(buffer, position)
+
+    return shortcut
 
 
 def encoder(message_class: type[Message], version: int) -> Encode:

@@ -98,7 +98,7 @@ class Assignments:
                 else:
                     partition.take_role(info)
                     if partition.log is not None:
-                        partition.set_durable(config.flush_messages == 1)
+                        self._lanes.set_durable(partition, config.flush_messages == 1)
                     self._watermarks.update(partition)
                     self._purgatories.role_changed(partition)
             elif self._drop_partition(key):
@@ -152,7 +152,7 @@ class Assignments:
     def _attach(self, partition: Partition, log: Log) -> None:
         partition.attach(log, self._logs.handles, self._lanes.of(log.dir).handles)
         self._watermarks.update(partition)
-        partition.set_durable(log.config.flush_messages == 1)
+        self._lanes.set_durable(partition, log.config.flush_messages == 1)
         self._purgatories.role_changed(partition)
         self._moves.resume(partition)
 

@@ -86,6 +86,8 @@ def _do(jobs: list[_Job]) -> None:
     to_flush: dict[Partition, list[_Job]] = {}
     for job in jobs:
         try:
+            if job.partition is not None:
+                job.partition.enter_lane()
             job.result = job.work()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
             job.error = error
@@ -98,6 +100,8 @@ def _do(jobs: list[_Job]) -> None:
         except Exception as error:  # noqa: BLE001 - as above
             for job in waiting:
                 job.error = error
+    for partition in {job.partition for job in jobs if job.partition is not None}:
+        partition.leave_lane()
 
 
 class Lanes:
@@ -133,6 +137,16 @@ class Lanes:
             self._paused[partition].append(job)
         else:
             self.of(partition.lent_log.dir).add(job)
+
+    def set_durable(self, partition: Partition, is_durable: bool) -> None:
+        """A log that is flushed before anything is answered stays with its directory's thread."""
+        if is_durable == partition.is_durable:
+            return
+        partition.is_durable = is_durable
+        if is_durable:
+            partition.lend()
+        else:
+            self.on(partition, lambda _: None, lambda _, error: partition.give_back())
 
     def pause(self, partition: Partition) -> None:
         """What comes from now on waits for `resume`, because the log is about to be another one."""

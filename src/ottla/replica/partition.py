@@ -70,25 +70,24 @@ class Partition:
         self._lane_handles = lane_handles
         self._choose_way()
 
+    def enter_lane(self) -> None:
+        """On the lane's thread, before anything is done to the log."""
+        if not self.lent_log.has_handles:
+            self.lent_log.use_handles(self._lane_handles)
+
+    def leave_lane(self) -> None:
+        """On the lane's thread, when it is through with what it was given."""
+        if not self.is_durable:
+            self.lent_log.use_handles(None)
+
     def replace_log(self, log: Log, lane_handles: HandlePool) -> None:
         """Another log has taken the place of this one, while it was lent."""
         log.flusher.hold()
-        log.use_handles(lane_handles)
+        log.use_handles(None)
         self._lent_log = log
         self._lane_handles = lane_handles
         if self.log is not None:
             self.log = log
-
-    def set_durable(self, is_durable: bool) -> None:
-        """A log that is flushed before anything is answered stays with its directory's thread."""
-        if is_durable == self.is_durable:
-            return
-        self.is_durable = is_durable
-        if is_durable:
-            self.lend()
-        else:
-            # What is still queued there has loans of its own: the log comes back after that.
-            self.give_back()
 
     def lend(self) -> None:
         self._loans += 1
@@ -97,7 +96,7 @@ class Partition:
             self._lent_log = log
             self._stable_offset = log.last_stable_offset
             log.flusher.hold()
-            log.use_handles(self._lane_handles)
+            log.use_handles(None)
             self.is_lent = self.goes_by_lane = True
 
     def give_back(self) -> None:

@@ -16,7 +16,7 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.connection import FrameReader, ProtocolError
-from ottla.protocol.frame import RequestHeader
+from ottla.protocol.frame import read_header
 from ottla.protocol.message import Bytes
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 
@@ -130,12 +130,10 @@ class Session(asyncio.BufferedProtocol):
     def _receive(self, view: memoryview, now_ns: int) -> int:
         """Handle one request; returns when that began."""
         dispatcher = self._dispatcher
-        header = RequestHeader.parse(view)
-        route = dispatcher.route(header.api_key, header.version)
-        request = route.decode(view, header.body_position)
-        call = Call(
-            header.api_key, header.version, header.correlation_id, header.client_id, request, self, route
-        )
+        api_key, version, correlation_id, client_id, position = read_header(view)
+        route = dispatcher.route(api_key, version)
+        request = route.decode(view, position)
+        call = Call(api_key, version, correlation_id, client_id, request, self, route)
         call.size_bytes = len(view)
         call.received_ns = now_ns
         call.started_ns = dispatcher.clock_ns()
@@ -144,7 +142,7 @@ class Session(asyncio.BufferedProtocol):
         try:
             response = dispatcher.run(route, call)
         except Exception:
-            log.exception("%s v%d from %s failed", route.api.name, header.version, self.address)
+            log.exception("%s v%d from %s failed", route.api.name, version, self.address)
             response = CLOSE_CONNECTION
         if response is not PENDING:
             call.is_answered = True

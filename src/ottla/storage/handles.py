@@ -2,8 +2,9 @@
 
 Indexes and old segments open their files on first use and tell the pool; when it holds too many, the one opened
 longest ago is asked to let go. It opens again when it is next used. Logs being appended to are not in the pool.
-A pool belongs to one thread; a log that goes to another thread changes to the pool there. Work on other threads that
-does not own a log has segments of its own, without a pool.
+A pool belongs to one thread, because to open one thing may close another. A log that goes to another thread leaves its
+pool on the one thread and joins another on the other. Work on threads that do not own a log has segments of its own,
+without a pool.
 """
 
 from __future__ import annotations
@@ -31,6 +32,5 @@ class HandlePool:
         while len(self._open) > self.capacity:
             self._open.popitem(last=False)[1].release()
 
-    def closed(self, holder: Releasable) -> bool:
-        """It is not counted any more; whether it was."""
-        return self._open.pop(id(holder), None) is not None
+    def closed(self, holder: Releasable) -> None:
+        self._open.pop(id(holder), None)

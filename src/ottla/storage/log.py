@@ -89,11 +89,15 @@ class Log:
         ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
 
-    def use_handles(self, handles: HandlePool) -> None:
-        """Count open files there from now on: that of the thread which owns the log."""
+    def use_handles(self, handles: HandlePool | None) -> None:
+        """Count open files there from now on: that of the thread which owns the log; nowhere while it changes hands."""
         self._handles = handles
         for segment in self.segments:
             segment.use_pool(handles)
+
+    @property
+    def has_handles(self) -> bool:
+        return self._handles is not None
 
     # -- offsets
 

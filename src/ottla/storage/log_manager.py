@@ -153,7 +153,6 @@ class LogManager:
             start_offset=opened.start_offsets.get(partition, 0),
             may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
-            handles=self.handles,
         )
         log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
         return log
@@ -212,7 +211,7 @@ class LogManager:
             path = f"{log_dir.path}/{partition}"
             log = load_log(
                 log_dir, path, partition, config, self._runtime,
-                clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms, handles=self.handles,
+                clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms,
             )  # fmt: skip
             try:
                 if topic_id is not None:
@@ -230,6 +229,7 @@ class LogManager:
         """Take in a log that was made after `plan_new`."""
         self._logs[log.partition] = log
         self._homes[log.partition] = log.dir
+        log.use_handles(self.handles)
         return log
 
     def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:

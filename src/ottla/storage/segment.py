@@ -121,14 +121,20 @@ class Segment:
         self.time_index.release()
         self.txn_index.close()
 
-    def use_pool(self, pool: HandlePool) -> None:
-        """From now on what is open here counts there."""
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds a file that can be let go of."""
+        return self._file is not None and not self.writable
+
+    def use_pool(self, pool: HandlePool | None) -> None:
+        """From now on what is open here counts there, or nowhere."""
         old = self._pool
         self._pool = self.offset_index.pool = self.time_index.pool = pool
-        if old is not None:
-            for holder in (self, self.offset_index, self.time_index):
-                if old.closed(holder):
-                    pool.opened(holder)
+        for holder in (self, self.offset_index, self.time_index):
+            if old is not None:
+                old.closed(holder)
+            if pool is not None and holder.is_open:
+                pool.opened(holder)
 
     def release(self) -> None:
         """Let go of the log file; a read that still holds a slice of it keeps it open."""

@@ -190,6 +190,11 @@ class SparseIndex:
         """The file has a new name; open handles stay valid."""
         self.path = path
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds a file or a map."""
+        return self._file is not None or self._map is not None
+
     def close(self) -> None:
         """Close the files and write nothing: an index that counts was trimmed before."""
         if self.pool is not None:

@@ -1,0 +1,173 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""Reads what nearly all requests to a busy broker begin with: a header, and a Produce of today's versions.
+
+request_kernel.pyi has the contracts. Whatever is out of the ordinary is left to the readers in frame.py and codec.py,
+which also know how to complain. Interpreted, this file is slower than they are; then nobody uses it.
+"""
+
+from __future__ import annotations
+
+import cython
+
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.protocol.wire import read_id
+
+COMPILED = cython.compiled
+
+_HEAD = cython.declare(cython.Py_ssize_t, 10)  # API, version, correlation id, length of the client id
+_ID = cython.declare(cython.Py_ssize_t, 16)
+_LONG = cython.declare(cython.Py_ssize_t, 128)  # from here on a length takes more than one byte
+_TOPIC_IDS_SINCE = cython.declare(cython.int, 13)
+_new = object.__new__
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int16(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
+    value: cython.int = buf[at] * 256 + buf[at + 1]
+    return value - 65536 if value > 32767 else value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    value: cython.longlong = buf[at]
+    value = value * 256 + buf[at + 1]
+    value = value * 256 + buf[at + 2]
+    value = value * 256 + buf[at + 3]
+    return value - 4294967296 if value > 2147483647 else value
+
+
+def read_header(frame, flexible_since):
+    buf: cython.const[cython.uchar][::1] = frame
+    size: cython.Py_ssize_t = len(buf)
+    if size < _HEAD:
+        return None
+    api_key = _int16(buf, 0)
+    version = _int16(buf, 2)
+    length: cython.Py_ssize_t = _int16(buf, 8)
+    position: cython.Py_ssize_t = _HEAD
+    client_id = None
+    if length >= 0:
+        position += length
+        if position > size:
+            return None
+        try:
+            client_id = str(frame[_HEAD:position], "utf-8")
+        except UnicodeDecodeError:
+            return None
+    if version >= flexible_since.get(api_key, 32767):
+        if position >= size or buf[position]:
+            return None
+        position += 1
+    return api_key, version, _int32(buf, 4), client_id, position
+
+
+def read_produce(frame, position: cython.Py_ssize_t, version: cython.int):
+    if type(frame) is not memoryview:
+        return None
+    buf: cython.const[cython.uchar][::1] = frame
+    end: cython.Py_ssize_t = len(buf)
+    count: cython.Py_ssize_t
+    # Without a transactional id: its length, acks, timeout, number of topics.
+    if end - position < 8 or buf[position]:
+        return None
+    count = buf[position + 7]
+    if not 0 < count < _LONG:
+        return None
+    request = _new(ProduceRequest)
+    request.transactional_id = None
+    request.acks = _int16(buf, position + 1)
+    request.timeout_ms = _int32(buf, position + 3)
+    request.topic_data = topics = []
+    position += 8
+    for _ in range(count - 1):
+        position = _read_topic(frame, buf, position, end, version, topics)
+        if position < 0:
+            return None
+    if position >= end or buf[position]:  # tags
+        return None
+    return request
+
+
+@cython.cfunc
+def _read_topic(
+    frame,
+    buf: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    version: cython.int,
+    topics,
+) -> cython.Py_ssize_t:
+    """Add the topic at `position`; where the next thing begins, or -1."""
+    stop: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    topic = _new(TopicProduceData)
+    if version >= _TOPIC_IDS_SINCE:
+        stop = position + _ID
+        if stop >= end:
+            return -1
+        topic.name = ""
+        topic.topic_id = read_id(bytes(frame[position:stop]))
+    else:
+        if position >= end or not 0 < buf[position] < _LONG:
+            return -1
+        stop = position + buf[position]
+        position += 1
+        if stop >= end:
+            return -1
+        try:
+            topic.name = str(frame[position:stop], "utf-8")
+        except UnicodeDecodeError:
+            return -1
+        topic.topic_id = None
+    topic.partition_data = partitions = []
+    count = buf[stop]
+    if not 0 < count < _LONG:
+        return -1
+    position = stop + 1
+    for _ in range(count - 1):
+        position = _read_partition(frame, buf, position, end, partitions)
+        if position < 0:
+            return -1
+    if position >= end or buf[position]:  # tags
+        return -1
+    topics.append(topic)
+    return position + 1
+
+
+@cython.cfunc
+def _read_partition(
+    frame,
+    buf: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    partitions,
+) -> cython.Py_ssize_t:
+    """Add the partition at `position`; where the next thing begins, or -1."""
+    size: cython.longlong = 0
+    shift: cython.int = 0
+    byte: cython.int = _LONG
+    if end - position < 6:
+        return -1
+    partition = _new(PartitionProduceData)
+    partition.index = _int32(buf, position)
+    position += 4
+    while byte >= _LONG:
+        if position >= end or shift > 28:
+            return -1
+        byte = buf[position]
+        position += 1
+        size |= cython.cast(cython.longlong, byte & 127) << shift
+        shift += 7
+    size -= 1
+    if size < 0 or size >= end - position:  # null, or without the tags behind it
+        return -1
+    partition.records = frame[position : position + size]
+    position += size
+    if buf[position]:  # tags
+        return -1
+    partitions.append(partition)
+    return position + 1

@@ -1,0 +1,26 @@
+"""Types and contracts of the compiled readers; request_kernel.py says what they are for.
+
+Both give None for anything they do not read: whether that is wrong or only unusual, others find out. They never look
+at or past the end of the frame.
+"""
+
+from collections.abc import Mapping
+
+from ottla.protocol.message import Bytes
+from ottla.protocol.messages.produce import ProduceRequest
+
+COMPILED: bool
+
+def read_header(
+    frame: Bytes, flexible_since: Mapping[int, int]
+) -> tuple[int, int, int, str | None, int] | None:
+    """API, version, correlation id, client id and the position of the body; headers have no tags.
+
+    `flexible_since` has, by API, the first version whose header could have some.
+    """
+
+def read_produce(frame: Bytes, position: int, version: int) -> ProduceRequest | None:
+    """A Produce request, v9 or later: no transaction, no tags, not more than 126 of anything, records everywhere.
+
+    `records` are views into the frame, which must be one itself.
+    """
