@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from ottla.errors import OutOfOrderSequenceError, StorageError
-from ottla.storage import snapshots
+from ottla.storage import producer_replay, snapshots
 from ottla.storage.layout import segment_file
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
@@ -276,11 +276,13 @@ def test_producer_state_is_rebuilt_without_its_snapshots(any_world: World, damag
     assert append(log, 2, producer_id=1, producer_epoch=0, base_sequence=10).is_duplicate
 
 
-@pytest.mark.parametrize("rolls", [(), (4,), (5,)])
+@pytest.mark.parametrize("rolls", [(), (2,), (4,), (5,)])
 @pytest.mark.parametrize("others", [0, 3])
+@pytest.mark.parametrize("recall_bytes", [500, 1 << 20])  # 500 are enough for four of these batches
 def test_after_a_stop_batches_that_the_snapshot_does_not_have_are_found_in_the_log(
-    any_world: World, rolls: tuple[int, ...], others: int
+    any_world: World, rolls: tuple[int, ...], others: int, recall_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(producer_replay, "RECALL_BYTES", recall_bytes)
     written(any_world, rolls=rolls, close=True)
     log = any_world.load(clean=True, **DENSE)
     for number in range(others):  # come first

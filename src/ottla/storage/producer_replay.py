@@ -133,8 +133,9 @@ def recall(producers: ProducerState, segments: SegmentSet, producer_id: int) -> 
 def _batches_of(producer: Producer, segment: Segment, before: int) -> list[BatchSummary]:
     """The batches of one producer's epoch in the last part of a segment below the offset `before`."""
     index = segment.offset_index
-    near = index.offset_at_or_after(index.lookup(before)[1] - RECALL_BYTES)
-    start = index.lookup(near)[1] if near is not None and near < before else 0
+    start = index.lookup(before)[1] - RECALL_BYTES
+    near = index.offset_at_or_after(start) if start > 0 else None
+    start = index.lookup(near)[1] if near is not None else 0
     found: list[BatchSummary] = []
     for window in Scan(segment.file, segment.size, start=start, flags=0):
         keep = array("q", bytes(8 * window.count))
