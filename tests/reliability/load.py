@@ -155,7 +155,9 @@ class RawLoad(Load):
             ):  # those behind it fail too, and must not come in between later
                 self._answer(wire)
             return False
-        assert code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER), f"{self.name}: {ErrorCode(code).name}"
+        assert code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER), (
+            f"{self.name}: {ErrorCode(code).name} for the first of {[b.first_number for b in under_way]}"
+        )
         batch = under_way.popleft()
         assert self._pending.popleft() is batch
         for index in range(batch.count):
