@@ -1,9 +1,9 @@
 """kill -9 under load: a broker is killed and started again while producers go on, and nothing acknowledged is lost.
 
 Real clients and raw producers, idempotent and not, with acks=1 and acks=all, write to one broker process. It is killed
-at some moment, sometimes again while it recovers. After each restart all partitions are read: every record that had
-been acknowledged is there, at its offset, in order, once if its producer is idempotent; offsets have no holes; and
-what was read before is still the same.
+at some moment, sometimes again while it recovers; now and then it is stopped instead. After each restart all partitions
+are read: every record that had been acknowledged is there, at its offset, in order, once if its producer is idempotent;
+offsets have no holes; and what was read before is still the same.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ LIVES = 10  # data directories;
 KILLS = 5  # each of them lives through so many
 ACKS_BEFORE_KILL = 100  # of each producer, since the last start
 PROGRESS_S = 60.0
+_STOPPED = 0.2  # the share of ends that are clean: a stop under the same load
 _KILLED_AGAIN = 0.3  # the share of kills that are followed by one before the broker is up
 _CREATE_TOPICS = 19
 # Segments as small as Kafka allows, so that they roll, and checkpoints all the time.
@@ -114,7 +115,10 @@ class _Life:
     def kill_and_check(self) -> None:
         self._wait_for_acknowledgements()
         time.sleep(self._rng.random() * 0.5)  # the moment is of the essence, and chosen by the seed
-        self._broker.kill()
+        if self._rng.random() < _STOPPED:
+            self._broker.stop()
+        else:
+            self._broker.kill()
         acked = {load.name: load.sender.copy().acked for load in self._loads}
         while self._rng.random() < _KILLED_AGAIN:
             self._broker.start_killed(self._rng.random() * 0.8)

@@ -6,10 +6,11 @@ import errno
 
 import pytest
 
-from ottla.errors import StorageError
+from ottla.errors import OutOfOrderSequenceError, StorageError
 from ottla.storage import snapshots
 from ottla.storage.layout import segment_file
 from ottla.storage.log import Log
+from ottla.storage.log_dir import LogDir
 from ottla.storage.segment import Segment
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
@@ -273,6 +274,51 @@ def test_producer_state_is_rebuilt_without_its_snapshots(any_world: World, damag
     log = any_world.load(clean=clean)
     assert log.producers.producers[1].last_sequence == 11
     assert append(log, 2, producer_id=1, producer_epoch=0, base_sequence=10).is_duplicate
+
+
+@pytest.mark.parametrize("rolls", [(), (4,), (5,)])
+@pytest.mark.parametrize("others", [0, 3])
+def test_after_a_stop_batches_that_the_snapshot_does_not_have_are_found_in_the_log(
+    any_world: World, rolls: tuple[int, ...], others: int
+) -> None:
+    written(any_world, rolls=rolls, close=True)
+    log = any_world.load(clean=True, **DENSE)
+    for number in range(others):  # come first
+        append(log, 2, producer_id=2, producer_epoch=0, base_sequence=2 * number)
+    for number in (1, 2, 3, 4, 5, 2):
+        again = append(log, 2, producer_id=1, producer_epoch=0, base_sequence=2 * number)
+        assert (again.is_duplicate, again.first_offset) == (True, 2 * number)
+    for sequence in (0, 3, 14):
+        with pytest.raises(OutOfOrderSequenceError):
+            append(log, 2, producer_id=1, producer_epoch=0, base_sequence=sequence)
+    assert not append(log, 2, producer_id=1, producer_epoch=0, base_sequence=12).is_duplicate
+    assert offsets(log) == list(range(14 + 2 * others))
+
+
+def test_batches_of_an_earlier_epoch_are_not_looked_for(any_world: World) -> None:
+    written(any_world)
+    log = any_world.load(**DENSE)
+    append(log, 2, producer_id=1, producer_epoch=1, base_sequence=0)
+    log.close()
+    log = any_world.load(clean=True, **DENSE)
+    with pytest.raises(OutOfOrderSequenceError):
+        append(log, 2, producer_id=1, producer_epoch=1, base_sequence=8)
+
+
+def test_a_disk_that_fails_while_batches_are_looked_for_goes_offline(world: World) -> None:
+    written(world, close=True)
+    faulty = FaultyFileSystem(world.fs)
+    world.dir = LogDir(faulty, world.root)
+    log = world.load(clean=True, **DENSE)
+    before = faulty.seen.copy()
+    append(log, 2, producer_id=1, producer_epoch=0, base_sequence=2)
+    (point,) = (point for point in faulty.seen - before if point.kind == "read")
+    log.close()
+    log = world.load(clean=True, **DENSE)
+    faulty.fault = Fault(point, faulty.seen[point], errno.EIO)
+    with pytest.raises(StorageError):
+        append(log, 2, producer_id=1, producer_epoch=0, base_sequence=2)
+    assert world.dir.offline
 
 
 @pytest.mark.parametrize("rolls", [(), (4,), (2, 3, 5)])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ottla.config import LogConfig
 from ottla.errors import (
     OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
     RecordBatchTooLargeError,
     StorageError,
     UnexpectedAppendOffsetError,
@@ -184,8 +185,21 @@ class Log:
         duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
         if duplicate is None:
             transactional = bool(checked.attributes & batch.TRANSACTIONAL)
-            self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
+            try:
+                self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
+            except OutOfOrderSequenceError:
+                if self._recalls(producer_id):
+                    duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
+                if duplicate is None:
+                    raise
         return duplicate
+
+    def _recalls(self, producer_id: int) -> bool:
+        """Whether more batches of a producer are known now than its snapshot had."""
+        try:
+            return producer_replay.recall(self.producers, self.segments, producer_id)
+        except OSError as error:
+            raise self.dir.fail(error, f"reading {self.partition}") from error
 
     def _apply_to_producers(self, checked: Validated, segment: Segment) -> None:
         if checked.attributes & batch.CONTROL:

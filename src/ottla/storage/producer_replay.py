@@ -8,11 +8,19 @@ from ottla.records import batch, control, kernel
 from ottla.records.control import Marker
 from ottla.storage import snapshots
 from ottla.storage.fs import FileSystem
-from ottla.storage.producer_state import ProducerState
+from ottla.storage.producer_state import (
+    BATCHES_REMEMBERED,
+    BatchSummary,
+    Producer,
+    ProducerState,
+    add_to_sequence,
+)
 from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 from ottla.storage.segment_set import SegmentSet
 from ottla.storage.txn_index import AbortedTxn
+
+RECALL_BYTES = 4 << 20  # how far back a producer's earlier batches are looked for
 
 
 def apply_marker(
@@ -101,3 +109,48 @@ def replay_segment(producers: ProducerState, segment: Segment) -> None:
         apply_rows(
             producers, segment, window.rows, window.count, from_offset=from_offset, index_aborted=False
         )
+
+
+def recall(producers: ProducerState, segments: SegmentSet, producer_id: int) -> bool:
+    """Look up the batches before the one that a snapshot had of a producer; True if there are any.
+
+    A client whose answers were lost when the broker stopped sends up to five batches again. Those that matter were
+    written just before the stop, so that a little of the log is enough.
+    """
+    producer = producers.producers[producer_id]
+    if not producer.is_partial:
+        return False
+    producer.is_partial = False
+    missing = BATCHES_REMEMBERED - len(producer.batches)
+    before = producer.batches[0].first_offset
+    found: list[BatchSummary] = []
+    for segment in segments.between(segments.first.base_offset, before)[-2:]:
+        found += _batches_of(producer, segment, before)
+    producer.batches[:0] = found[-missing:] if missing else []
+    return bool(found)
+
+
+def _batches_of(producer: Producer, segment: Segment, before: int) -> list[BatchSummary]:
+    """The batches of one producer's epoch in the last part of a segment below the offset `before`."""
+    index = segment.offset_index
+    near = index.offset_at_or_after(index.lookup(before)[1] - RECALL_BYTES)
+    start = index.lookup(near)[1] if near is not None and near < before else 0
+    found: list[BatchSummary] = []
+    for window in Scan(segment.file, segment.size, start=start, flags=0):
+        keep = array("q", bytes(8 * window.count))
+        for number in keep[: kernel.producer_rows(window.rows, window.count, keep)]:
+            row = window.rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+            first_offset, last_offset = row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET]
+            if last_offset >= before:
+                return found
+            is_its = row[kernel.PRODUCER_ID] == producer.producer_id
+            if (
+                is_its
+                and row[kernel.PRODUCER_EPOCH] == producer.epoch
+                and not row[kernel.ATTRIBUTES] & batch.CONTROL
+            ):
+                sequence, last_delta = row[kernel.BASE_SEQUENCE], row[kernel.LAST_DELTA]
+                last_sequence = add_to_sequence(sequence, last_delta)
+                timestamp = row[kernel.MAX_TIMESTAMP]
+                found.append(BatchSummary(sequence, last_sequence, first_offset, last_offset, timestamp))
+    return found

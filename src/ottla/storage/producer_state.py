@@ -47,7 +47,10 @@ class CompletedTxn(NamedTuple):
 class Producer:
     """One producer's state."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "batches", "coordinator_epoch", "epoch", "is_partial", "last_timestamp", "producer_id",
+        "txn_first_offset",
+    )  # fmt: skip
 
     def __init__(self, producer_id: int, epoch: int = NO_EPOCH) -> None:
         self.producer_id = producer_id
@@ -56,6 +59,9 @@ class Producer:
         self.last_timestamp = -1
         self.txn_first_offset = NO_OFFSET
         self.batches: list[BatchSummary] = []
+        self.is_partial = (
+            False  # it comes from a snapshot, which has one batch only; earlier ones are in the log
+        )
 
     @property
     def last_sequence(self) -> int:
@@ -65,6 +71,7 @@ class Producer:
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches = []
+            self.is_partial = False
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
@@ -276,6 +283,7 @@ def _from_entry(entry: SnapshotEntry) -> Producer:
     producer.last_timestamp = entry.timestamp
     producer.txn_first_offset = entry.txn_first_offset
     if entry.last_sequence >= 0:
+        producer.is_partial = True
         first_sequence = (entry.last_sequence - entry.offset_delta) % _SEQUENCES
         first_offset = entry.last_offset - entry.offset_delta
         producer.batches.append(
