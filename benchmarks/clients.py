@@ -71,6 +71,7 @@ def consume(topic: Topic, records: int) -> Taken:
             "group.id": "bench",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
+            "queued.min.messages": records,  # when it has as many, it waits for a second
         }
     )
     consumer.assign([TopicPartition(topic.name, 0, 0)])

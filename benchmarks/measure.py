@@ -58,8 +58,8 @@ FULL = Scale(
     volume_bytes=1 << 30, memory_bytes=10 << 30, large_appends=5_000, small_appends=200_000, rounds=7, kafka_rounds=3,
     partitions=2_000, lookups=20_000, keys=1_000_000,
     broker=BrokerScale(
-        rounds=5, warm_s=4.0, produce_bytes=512 << 20, small_produce_bytes=128 << 20, requests=40_000,
-        durable_requests=1_600, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
+        rounds=5, warm_s=3.0, produce_bytes=384 << 20, small_produce_bytes=128 << 20, requests=40_000,
+        durable_requests=640, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
         starts=7,
     ),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def run(bench: Bench) -> list[Figure]:
             *_batches(between, _MIDDLE, scale.small_produce_bytes, 2.5),
             *_batches(between, HUGE, scale.produce_bytes, 3),
             _one_record(between, _UNDER_WAY, scale.requests, 2),
-            _one_record(between, 1, scale.requests // 2, None),
+            _one_record(between, 1, scale.requests // 2, 2),
         ]
 
 
@@ -51,7 +51,7 @@ def _batches(between: Contest, kind: Kind, volume_bytes: int, target: float) -> 
     ]
 
 
-def _one_record(between: Contest, under_way: int, requests: int, target: float | None) -> Figure:
+def _one_record(between: Contest, under_way: int, requests: int, target: float) -> Figure:
     shape = Shape(ONE_RECORD, 8, under_way, 8)
     runs = between.race(partial(_produce, between, shape, requests))
     how = "one at a time" if under_way == 1 else f"{under_way} under way on each"

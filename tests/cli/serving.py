@@ -16,7 +16,7 @@ class Serve:
 
     def __init__(self, directory: Path, *args: str, nodes: int = 1) -> None:
         self.errors = directory / "errors.txt"
-        command = [sys.executable, "-m", "ottla.cli.main", "serve", "--http", "off", *args]
+        command = [sys.executable, "-m", "ottla", "serve", "--http", "off", *args]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.ready = [self.next_ready() for _ in range(nodes)]

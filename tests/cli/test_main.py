@@ -140,6 +140,33 @@ def test_help_loads_no_group_and_nothing_heavy() -> None:
     assert not loaded & (heavy | {"ottla.config", "ottla.logtools", "ottla.cli.log"})
 
 
+def test_serve_starts_without_what_only_other_commands_need() -> None:
+    code = (
+        "import sys; from ottla.cli import entry\n"
+        "try: entry.main()\n"
+        "except SystemExit as end: import ottla.cli.serve_one; print(end.code, *sorted(sys.modules))"
+    )
+    exit_code, *loaded = run("-c", code, "serve", "--help").stdout.splitlines()[-1].split()
+    assert exit_code == "0"
+    assert "ottla.broker" in loaded
+    assert not {"typer", "click", "pydantic", "rich", "confluent_kafka", "prometheus_client"} & set(loaded)
+
+
+def test_serve_among_the_other_commands_is_the_same_command() -> None:
+    direct, among = (run("-m", module, "serve", "--help") for module in ("ottla", "ottla.cli.main"))
+    assert "ottla serve --brokers 4" in direct.stdout
+    assert among.stdout == direct.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("--brokers", "0"), ("--log-format", "xml"), ("--lsten", ":9092"), ("more",)]
+)
+def test_serve_refuses_wrong_usage(words: tuple[str, ...]) -> None:
+    done = run("-m", "ottla", "serve", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ottla serve")
+
+
 def test_wrong_usage_exits_with_2() -> None:
     done = run("-m", "ottla", "lgo")
     assert done.returncode == 2

@@ -140,7 +140,7 @@ def free_ports(count: int) -> int:
 
 def refusal(*args: str) -> str:
     """What of the known reasons the command gives up with."""
-    command = [sys.executable, "-m", "ottla.cli.main", "serve", *ANY_PORT, "--http", "off", *args]
+    command = [sys.executable, "-m", "ottla", "serve", *ANY_PORT, "--http", "off", *args]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

@@ -26,7 +26,7 @@ GROUPS = {
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
-    "serve": ("ottla.cli.serve", "Start a broker."),
+    "serve": ("ottla.cli.serve_command", "Start a broker."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
     "transactions": ("ottla.cli.transactions", "List and describe transactions, and end one that hangs."),
 }

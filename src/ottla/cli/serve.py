@@ -1,22 +1,22 @@
-"""`ottla serve`: a broker in the foreground, or several behind one command, until told to stop."""
+"""`ottla serve`: a broker in the foreground, or several behind one command, until told to stop.
+
+Its command line is read by argparse: what the other commands are made with takes longer to import than the broker
+takes to start.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from ottla.cli.serve_settings import Options, data_dir, read_options, refuse_one
-from ottla.errors import ConfigError
-
-app = typer.Typer()
+from ottla.errors import BrokerError, ConfigError
 
 _HELP = """\
 Start a broker and keep it running until Ctrl-C or SIGTERM.
 
-\b
-Examples:
+examples:
   ottla serve                                  on 127.0.0.1:9092, data under your data directory
   ottla serve --data ./data --listen :9192     elsewhere
   ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092
@@ -28,46 +28,30 @@ With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record is 
 """
 
 
-@app.command(help=_HELP)
-def serve(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", help="Where topics and records are kept.", show_default="~/.local/share/ottla"
-        ),
-    ] = None,
-    listen: Annotated[
-        str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:9092"),
-    ] = None,
-    advertise: Annotated[
-        str | None, typer.Option("--advertise", metavar="HOST:PORT", help="Where clients are told to come.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="A server.properties as Kafka has it.")
-    ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any of Kafka's broker keys; repeatable."),
-    ] = None,
-    brokers: Annotated[int, typer.Option("--brokers", min=1, help="How many broker processes.")] = 1,
-    http: Annotated[
-        str,
-        typer.Option(
-            "--http", metavar="HOST:PORT", help="Where /metrics and /healthz are; `off` for nowhere."
-        ),
-    ] = "127.0.0.1:9644",
-    log_requests: Annotated[bool, typer.Option("--log-requests", help="One line for every request.")] = False,
-    log_format: Annotated[str, typer.Option("--log-format", help="`text` or `json`.")] = "text",
-    node: Annotated[int | None, typer.Option("--node", hidden=True)] = None,
-) -> None:
-    options = Options(data, listen, advertise, config, assignments or (), http, node)
-    if log_format not in ("text", "json"):
-        raise ConfigError(f"--log-format {log_format!r} is not text or json")
-    if brokers == 1 or node is not None:
+def main(words: Sequence[str]) -> None:
+    """Run the command with these words, and end the process as every command of ottla ends."""
+    try:
+        run(words)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (BrokerError, OSError) as error:
+        from ottla.cli.failure import one_line
+
+        print(one_line(error), file=sys.stderr)
+        sys.exit(2)
+
+
+def run(words: Sequence[str]) -> None:
+    given = _parser().parse_args(words)
+    from ottla.cli.serve_settings import Options, data_dir, read_options, refuse_one
+
+    options = Options(
+        given.data, given.listen, given.advertise, given.config, given.set, given.http, given.node
+    )
+    if given.brokers == 1 or given.node is not None:
         from ottla.cli.serve_one import run_broker
 
-        run_broker(options, log_requests=log_requests, json_logs=log_format == "json")
+        run_broker(options, log_requests=given.log_requests, json_logs=given.log_format == "json")
         return
     from ottla.cli.serve_many import run_brokers
 
@@ -75,4 +59,43 @@ def serve(
     if "log.dirs" in properties or "log.dir" in properties:
         raise ConfigError("--brokers keeps its data under --data; take log.dirs out of the settings")
     refuse_one(data_dir(options, properties))
-    run_brokers(brokers)
+    run_brokers(given.brokers, words)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "ottla serve",
+        description=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--data", type=Path, help="where topics and records are kept (default: ~/.local/share/ottla)")
+    add("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1:9092)")
+    add("--advertise", metavar="HOST:PORT", help="where clients are told to come")
+    add("--config", metavar="FILE", type=Path, help="a server.properties as Kafka has it")
+    add(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="any of Kafka's broker keys; repeatable",
+    )
+    add("--brokers", metavar="N", type=_count, default=1, help="how many broker processes (default: 1)")
+    add(
+        "--http",
+        metavar="HOST:PORT",
+        default="127.0.0.1:9644",
+        help="where /metrics and /healthz are; `off` for nowhere (default: %(default)s)",
+    )
+    add("--log-requests", action="store_true", help="one line for every request")
+    add("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    add("--node", type=int, help=argparse.SUPPRESS)
+    return parser
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("there must be at least one")
+    return count

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from types import FrameType
 
 RESTART_AFTER_S = (0.1, 0.5, 2.0, 5.0)  # longer each time one does not stay up
@@ -15,8 +16,9 @@ STAYED_UP_S = 10.0
 class _Child:
     """One broker process, and how often it has died lately."""
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: int, words: Sequence[str]) -> None:
         self.node = node
+        self._words = words
         self.failures = 0
         self.start_at = 0.0
         self.started = 0.0
@@ -24,7 +26,7 @@ class _Child:
 
     def start(self) -> None:
         # The same command line with the node's number: the child takes its ports and its directory from that.
-        command = [sys.executable, "-m", "ottla.cli.main", *sys.argv[1:], "--node", str(self.node)]
+        command = [sys.executable, "-m", "ottla", "serve", *self._words, "--node", str(self.node)]
         self.process = subprocess.Popen(command)
         self.started = time.monotonic()
 
@@ -44,9 +46,12 @@ class _Child:
         self.process, self.start_at = None, now + wait_s
 
 
-def run_brokers(count: int) -> None:
-    """Run nodes 1 to `count` until SIGTERM or Ctrl-C; then every one is stopped in order."""
-    children = [_Child(node) for node in range(1, count + 1)]
+def run_brokers(count: int, words: Sequence[str]) -> None:
+    """Run nodes 1 to `count` until SIGTERM or Ctrl-C; then every one is stopped in order.
+
+    words: what `ottla serve` was called with, which each of them is called with too
+    """
+    children = [_Child(node, words) for node in range(1, count + 1)]
     stopping = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

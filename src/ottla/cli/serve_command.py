@@ -1,0 +1,16 @@
+"""`serve` among the other commands; what it does is in serve.py."""
+
+from __future__ import annotations
+
+import typer
+
+from ottla.cli import serve as served
+
+app = typer.Typer()
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+)
+def serve(context: typer.Context) -> None:
+    served.run(context.args)
