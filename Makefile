@@ -47,7 +47,7 @@ messages: $(READY)
 lock: $(READY)
 	$(BIN)/pip install -q uv
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
-	  --extra parquet pyproject.toml requirements/dev.in -o requirements/dev.txt
+	  --extra parquet --extra spark pyproject.toml requirements/dev.in -o requirements/dev.txt
 
 # The kernel is compiled in place; an edited kernel.py makes the environment stale.
 $(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/*/*kernel.p*)
