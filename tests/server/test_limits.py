@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -55,9 +56,10 @@ def test_a_flood_of_connections_does_not_keep_a_good_client_out(caplog: pytest.L
         flood = [Wire(broker) for _ in range(200)]
         good.ping()
         wait_until(lambda: broker.broker.metrics.connections_refused == 161 and connections(broker) <= 40)
-        assert caplog.text.count("refusing a connection") == 1  # the log is not flooded too
         broker.clock.advance(MINUTE_MS)
-        assert "refused 160 more connections" in caplog.text
+        lines = caplog.text.count("refusing a connection")
+        assert lines < 10  # the log is not flooded too: one for every few seconds
+        assert sum(map(int, re.findall(r"refused (\d+) more connections", caplog.text))) == 161 - lines
         for wire in flood:
             wire.socket.close()
         wait_until(lambda: connections(broker) == 1)
