@@ -196,6 +196,10 @@ class LogDirOfflineError(StorageError):
     """An earlier I/O error took this log directory offline."""
 
 
+class LogInUseError(StorageError):
+    """A log cannot be cut while its bytes are being sent. They are gone soon: to be tried again."""
+
+
 class LogDirLockedError(StorageError):
     """Another process holds the log directory."""
 

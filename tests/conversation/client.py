@@ -8,7 +8,7 @@ from struct import Struct
 from ottla.protocol import frame
 from ottla.protocol.message import Message
 
-ANSWER_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 10.0
 _LENGTH = Struct(">i")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -9,15 +11,24 @@ import pytest
 from ottla.api.registry import APIS
 from tests.conversation import brokers, known, page, recording
 from tests.conversation.compare import Difference, differences
+from tests.conversation.talk import CLOSED
+
+OLD = re.compile(r"(Produce v[0-2]|Fetch v[0-3]): ")  # what Kafka closes the connection for
 
 
 @pytest.mark.timeout(300)
-def test_all_that_differs_from_kafka_is_known_and_all_that_is_known_differs(tmp_path: Path) -> None:
+def test_all_that_differs_from_kafka_is_known_and_all_that_is_known_differs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     kafka = recording.load()
     found: list[Difference] = []
     for script in recording.SCRIPTS:
         with brokers.ottla(tmp_path / script) as port:
-            found += differences(script, kafka[script], recording.run(script, port))
+            said = recording.run(script, port)
+        found += differences(script, kafka[script], said)
+        closed = [step for step, answer in said.items() if answer == CLOSED and OLD.match(step)]
+        assert not closed, "Kafka does the same, but for another reason"
+    assert not [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     unknown = [str(difference) for difference in found if known.explained(difference) is None]
     assert not unknown, "\n".join(unknown)
     unneeded = [entry.title for entry in known.ENTRIES if not any(map(entry.covers, found))]

@@ -28,7 +28,8 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
-    with OttlaServer(tmp_path_factory.mktemp("clients") / "data") as server:
+    # The records are of a time long past.
+    with OttlaServer(tmp_path_factory.mktemp("clients") / "data", "--set", "log.retention.ms=-1") as server:
         yield server
 
 
@@ -191,12 +192,12 @@ def test_the_broker_stamps_the_records_of_a_topic_that_asks_for_it(
     client.produce(
         new_topic, [record(None, b"%d" % n, START_MS) for n in range(5)], {"compression.type": "lz4"}
     )
-    (stamp,) = {one["timestamp"] for one in clients["java"].consume(new_topic)["records"]}
-    assert stamp > START_MS
+    stamps = [one["timestamp"] for one in clients["java"].consume(new_topic)["records"]]
+    assert min(stamps) > START_MS
     for reader in clients.values():
-        for one in reader.consume(new_topic)["records"]:
-            assert one["timestamp"] == stamp
-            assert one.get("timestamp_type", "LogAppendTime") == "LogAppendTime"
+        read = reader.consume(new_topic)["records"]
+        assert [one["timestamp"] for one in read] == stamps
+        assert {one.get("timestamp_type", "LogAppendTime") for one in read} == {"LogAppendTime"}
 
 
 def test_settings_of_topics_and_brokers_are_changed_and_shown(client: Client, topic: str) -> None:
@@ -237,17 +238,15 @@ def test_the_size_of_a_partition_is_that_of_its_file(client: Client, server: Ott
     assert client.call("log_dirs", topic=topic, broker=NODE)["sizes"] == {"0": segment.stat().st_size}
 
 
-def test_records_without_a_partition_of_that_number_are_refused(client: Client, topic: str) -> None:
-    with pytest.raises(CallError):
-        client.call("consume", topic=topic, partition=3, isolation="read_uncommitted")
-
-
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_an_idempotent_producer_goes_on_after_a_restart(
     tmp_path: Path, library: str, killed: bool, rng: random.Random
 ) -> None:
-    with OttlaServer(tmp_path / "data") as server, opened(library, server, tmp_path / "log") as client:
+    with (
+        OttlaServer(tmp_path / "data", "--set", "log.retention.ms=-1") as server,
+        opened(library, server, tmp_path / "log") as client,
+    ):
         client.create("t")
         sent: list[dict[str, Any]] = []
         for _ in range(3):

@@ -41,5 +41,18 @@ class Child(OttlaServer):
                 return int(line.split()[1]) << 10
         raise RuntimeError("the kernel does not say how much memory the broker uses")
 
+    def wait_until_idle(self, timeout_s: float = 60.0) -> None:
+        """Until it has done nothing for a while."""
+        deadline = time.monotonic() + timeout_s
+        before = -1
+        while (now := self._cpu_ticks()) != before:
+            assert time.monotonic() < deadline, "the broker is busy all the time"
+            before = now
+            time.sleep(0.3)
+
+    def _cpu_ticks(self) -> int:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
     def open_files(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/fd"))

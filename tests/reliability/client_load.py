@@ -7,6 +7,8 @@ does not overtake.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
 from typing import Any
 
@@ -25,6 +27,12 @@ BURST = 20
 TRY_FOR_MS = 120_000
 
 
+def quiet_clients() -> None:
+    """They would tell of every broken connection, and there are many."""
+    for name in ("kafka", "aiokafka"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 class ClientLoad(Load):
     label = ""
 
@@ -37,7 +45,7 @@ class ClientLoad(Load):
         self.sender.acked[number] = offset if offset is not None and offset >= 0 else None
 
     def may_send(self) -> bool:
-        return self.unanswered < WINDOW and not self.stopping.is_set()
+        return self.unanswered < WINDOW and super().may_send()
 
 
 class ConfluentLoad(ClientLoad):
@@ -66,14 +74,16 @@ class ConfluentLoad(ClientLoad):
                 )
             producer.poll(PAUSE_S)
             if self.error is not None:
-                return
+                break
+        if self.given_up:
+            producer.purge()
         producer.flush(TRY_FOR_MS / 1000)
 
     def _delivered(self, number: int) -> Any:
         def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
-            if error is not None:
+            if error is not None and not self.given_up:
                 self.error = RuntimeError(f"{self.name} {number}: {error}")
-            else:
+            elif error is None:
                 self.note(number, message.offset())
 
         return delivered
@@ -104,8 +114,9 @@ class KafkaPythonLoad(ClientLoad):
             time.sleep(PAUSE_S)
             if self.error is not None:
                 break
-        producer.flush(TRY_FOR_MS / 1000)
-        producer.close()
+        if not self.given_up:
+            producer.flush(TRY_FOR_MS / 1000)
+        producer.close(timeout=0 if self.given_up else None)
 
     def _failed(self, error: Exception) -> None:
         self.error = error
@@ -123,15 +134,17 @@ class AiokafkaLoad(ClientLoad):
             enable_idempotence=self.sender.is_idempotent,
             acks="all" if self.sender.is_idempotent else 1,
             linger_ms=2,
-            request_timeout_ms=5_000,
+            request_timeout_ms=TRY_FOR_MS,  # for all tries together
             retry_backoff_ms=50,
         )
         await producer.start()
         try:
             await self._send_all(producer)
-            await producer.flush()
+            if not self.given_up:
+                await producer.flush()
         finally:
-            await producer.stop()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(producer.stop(), 1 if self.given_up else None)
 
     async def _send_all(self, producer: aiokafka.AIOKafkaProducer) -> None:
         while not self.stopping.is_set():

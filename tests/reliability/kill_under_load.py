@@ -18,7 +18,7 @@ from random import Random
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.records.codec import Codec
 from tests.reliability.child import Child
-from tests.reliability.client_load import AiokafkaLoad, ConfluentLoad, KafkaPythonLoad
+from tests.reliability.client_load import AiokafkaLoad, ConfluentLoad, KafkaPythonLoad, quiet_clients
 from tests.reliability.ledger import Entry, check, summary
 from tests.reliability.load import Load, RawLoad
 from tests.reliability.reading import read_partition
@@ -42,17 +42,19 @@ def cases(seed: int, lives: int = LIVES, kills: int = KILLS) -> Iterator[Case]:
 
 
 def _live(rng: Random, kills: int) -> None:
+    quiet_clients()
     with tempfile.TemporaryDirectory(prefix="ottla-kill-") as directory:
         broker = Child(Path(directory) / "data", "--set", "log.segment.bytes=1048576")
+        life = _Life(broker, rng)
         try:
             broker.start()
             make_topics(broker)
-            life = _Life(broker, rng)
             life.begin()
             for _ in range(kills):
                 life.kill_and_check()
             life.end()
         finally:
+            life.give_up()
             broker.close()
 
 
@@ -101,13 +103,17 @@ class _Life:
 
     def kill_and_check(self) -> None:
         self._wait_for_acknowledgements()
-        time.sleep(self._rng.random() * 0.3)  # the moment is of the essence, and chosen by the seed
+        time.sleep(self._rng.random() * 0.5)  # the moment is of the essence, and chosen by the seed
         self._broker.kill()
         acked = {load.name: load.sender.copy().acked for load in self._loads}
         while self._rng.random() < _KILLED_AGAIN:
             self._broker.start_killed(self._rng.random() * 0.8)
         self._broker.start()
+        for load in self._loads:
+            load.going.clear()  # what is under way goes on; the rest would only slow down the reading
         self._check(lambda load: acked[load.name])
+        for load in self._loads:
+            load.going.set()
 
     def end(self) -> None:
         """Everybody stops; now everything that was sent is acknowledged and there."""
@@ -120,6 +126,10 @@ class _Life:
         self._broker.stop()
         self._broker.start()
         self._check(lambda load: load.sender.acked)
+
+    def give_up(self) -> None:
+        for load in self._loads:
+            load.give_up()
 
     def _wait_for_acknowledgements(self) -> None:
         """Until the load is back to what it was."""

@@ -20,13 +20,14 @@ from ottla.records.codec import Codec
 from tests.reliability.ledger import Sender, value_of
 from tests.server.wire import PRODUCE, Place, Wire, produce
 
-FILLER = b"." * 60
 JOIN_S = 60.0
 _INIT_PRODUCER_ID = 22
 
 
 class Load(threading.Thread, ABC):
     """One producer. `error` is what it could not go on from."""
+
+    FILLER = b"." * 60
 
     def __init__(self, label: str, broker: Place, topic: str, partition: int, *, is_idempotent: bool) -> None:
         super().__init__(name=f"{label}-{topic}-{partition}", daemon=True)
@@ -35,7 +36,10 @@ class Load(threading.Thread, ABC):
         self.partition = partition
         self.sender = Sender(is_idempotent)
         self.error: BaseException | None = None
+        self.going = threading.Event()  # cleared: nothing new is sent for a while
+        self.going.set()
         self.stopping = threading.Event()
+        self.given_up = False
 
     def run(self) -> None:
         try:
@@ -45,17 +49,27 @@ class Load(threading.Thread, ABC):
 
     @abstractmethod
     def produce(self) -> None:
-        """Send until `stopping`, then wait until everything is acknowledged."""
+        """Send until `stopping`, then wait until everything is acknowledged, unless that is `given_up`."""
 
     def next_value(self) -> tuple[int, bytes]:
         """The next record: its number and its value. It counts as sent from now on."""
         number = self.sender.sent
         self.sender.sent = number + 1
-        return number, value_of(self.name, number, FILLER)
+        return number, value_of(self.name, number, self.FILLER)
+
+    def may_send(self) -> bool:
+        return self.going.is_set() and not self.stopping.is_set()
 
     @property
     def unanswered(self) -> int:
         return self.sender.sent - len(self.sender.acked)
+
+    def give_up(self) -> None:
+        """The check is over, well or badly: end, whatever is not acknowledged."""
+        self.given_up = True
+        self.stopping.set()
+        if self.is_alive():
+            self.join(JOIN_S)
 
     def finish(self) -> None:
         """Send no more; everything sent is acknowledged when this returns."""
@@ -85,7 +99,8 @@ class RawLoad(Load):
     """A producer by the protocol alone. One that is not idempotent has a single request under way."""
 
     BATCH_RECORDS = 20
-    PAUSE_S = 0.002
+    FILLER = b"." * 1000  # so that segments roll, as small as they can be
+    PAUSE_S = 0.005
     VERSION = 9
 
     def __init__(
@@ -106,7 +121,7 @@ class RawLoad(Load):
         self._pending: deque[_Batch] = deque()  # sent, maybe more than once, and not acknowledged
 
     def produce(self) -> None:
-        while not self.stopping.is_set() or self._pending:
+        while not self.stopping.is_set() or (self._pending and not self.given_up):
             try:
                 with Wire(self.broker) as wire:
                     self._converse(wire)
@@ -122,14 +137,12 @@ class RawLoad(Load):
             self._send(wire, batch)
         under_way = deque(self._pending)
         while under_way or not self.stopping.is_set():
-            while len(under_way) < self._window and not self.stopping.is_set():
+            while len(under_way) < self._window and self.may_send():
                 batch = self._new_batch()
                 self._pending.append(batch)
                 under_way.append(batch)
                 self._send(wire, batch)
-            if not under_way:
-                break
-            if not self._take_answer(wire, under_way):
+            if under_way and not self._take_answer(wire, under_way):
                 return
             time.sleep(self.PAUSE_S)  # a load for the broker, not for the machine
 

@@ -292,7 +292,7 @@ def test_a_closed_segment_is_looked_up_on_another_thread_first(cold: World) -> N
     fs.cool_down(world.log().segments.first.path(".log"))
     told = world.fetch(entry(40), max_wait_ms=500)
     assert told.is_waiting
-    world.runtime.run_pending()
+    assert world.runtime.run_pending() == 1
     assert fs.warmed
     assert told.only.size_bytes > 50_000
     world.logs.abandon()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -39,10 +39,12 @@ class Told(Generic[R]):
     def __init__(self) -> None:
         self.results: list[R] | None = None
         self.wait: Any = None
+        self.then: Callable[[], None] = lambda: None
 
     def __call__(self, results: list[R]) -> None:
         assert self.results is None, "answered twice"
         self.results = results
+        self.then()
 
     @property
     def is_waiting(self) -> bool:

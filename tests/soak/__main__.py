@@ -14,7 +14,16 @@ from collections import Counter
 from collections.abc import Iterator
 from types import ModuleType
 
-from tests.reliability import bit_rot, faults, histories, power_loss, torn_files
+from tests.reliability import (
+    bit_rot,
+    broker_power_loss,
+    crowds,
+    faults,
+    histories,
+    kill_under_load,
+    power_loss,
+    torn_files,
+)
 from tests.reliability.scenarios import Case, CaseError, run_cases
 
 # Each check, and with how many seeds its full count is reached.
@@ -24,6 +33,9 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "faults": (faults, 3),
     "power_loss": (power_loss, 3),
     "histories": (histories, 1),
+    "kill_under_load": (kill_under_load, 1),
+    "broker_power_loss": (broker_power_loss, 6),
+    "crowds": (crowds, 1),
 }
 
 
@@ -45,10 +57,10 @@ def main() -> int:
     if arguments.case is not None and not any(kinds for _, kinds, _ in figures):
         print(f"there is no case {arguments.case!r}", file=sys.stderr)
         return 2
-    print("\ncheck        cases    seconds  of each kind")
+    print("\ncheck              cases    seconds  of each kind")
     for name, kinds, seconds in figures:
         detail = ", ".join(f"{kind} {count:,}" for kind, count in sorted(kinds.items()))
-        print(f"{name:<12} {kinds.total():>6,} {seconds:>9.0f}  {detail}")
+        print(f"{name:<18} {kinds.total():>6,} {seconds:>9.0f}  {detail}")
     return 0
 
 
@@ -61,7 +73,7 @@ def _run(
         cases = module.cases(seed)
         if only is not None:
             # Not every state of every point of a story is among its cases, but each can be asked for.
-            everything = power_loss.states_at(seed, only) if module is power_loss else cases
+            everything = module.states_at(seed, only) if hasattr(module, "states_at") else cases
             cases = (case for case in everything if case.name == only)
         for case in _with_progress(name, seed, run_cases(name, seed, cases)):
             kinds[case.kind] += 1

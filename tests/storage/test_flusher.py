@@ -134,10 +134,10 @@ def test_a_failure_elsewhere_in_the_directory_is_believed_more_than_a_sync(
 
 
 def test_a_failed_flush_on_this_thread_raises_and_tells(world: World, waiters: Waiters) -> None:
+    failing(world, Point("sync", "*.log", "ottla.storage.flusher.flush_now"))
     log = world.load()
     append(log)
     log.when_flushed(1, waiters("a"))
-    failing(world, SYNC)
     with pytest.raises(StorageError):
         log.flush()
     assert isinstance(waiters.told["a"], StorageError)

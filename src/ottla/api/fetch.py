@@ -23,6 +23,7 @@ from ottla.api.fetch_sessions import (
 )
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -34,7 +35,7 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.records import batch, legacy
+from ottla.records import legacy
 from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
@@ -229,7 +230,7 @@ class _Fetch:
                         continue
                     if result.records and key in context.session.partitions:
                         context.session.served(key)
-                data = self._partition(result)
+                data = self._partition(result, followed.fetch_offset)
                 if result.error_code:
                     self._point_to_leader(response, data, result)
             topic = topics.get(key[0])
@@ -248,7 +249,7 @@ class _Fetch:
             )
         return response
 
-    def _partition(self, result: FetchResult) -> PartitionData:
+    def _partition(self, result: FetchResult, fetch_offset: int) -> PartitionData:
         data = PartitionData(
             partition_index=result.partition.partition,
             error_code=result.error_code,
@@ -269,22 +270,30 @@ class _Fetch:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         if self._call.version < _ZSTD_SINCE:
-            self._make_readable(data, result)
+            self._make_readable(data, result, fetch_offset)
         return data
 
-    def _make_readable(self, data: PartitionData, result: FetchResult) -> None:
+    def _make_readable(self, data: PartitionData, result: FetchResult, first_offset: int) -> None:
         """For a client that does not know today's records: zstd is refused, batches become old messages."""
         config = self._services.metadata.topic_config(result.partition.topic)
         if config.compression_type == "zstd":
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
-            magic = 0 if self._call.version < 2 else 1
             records = result.records
-            whole = records if isinstance(records, bytes) else b"".join(records)
-            if len(whole) >= int.from_bytes(whole[8 : batch.OVERHEAD_SIZE], "big") + batch.OVERHEAD_SIZE:
-                whole = legacy.from_v2(whole, magic, max_output_bytes=config.decompression_max_bytes)
-            # else only the beginning of a batch fits: the client sees that it must ask for more
-            data.records = whole
+            fetched = records if isinstance(records, bytes) else b"".join(records)
+            try:
+                data.records = self._old_messages(fetched, first_offset, config.decompression_max_bytes)
+            except BrokerError as error:
+                data.error_code, data.records = error.code, b""
+
+    def _old_messages(self, fetched: bytes, first_offset: int, max_output_bytes: int) -> bytes:
+        whole = legacy.whole_batches_size(fetched)
+        if not whole:
+            return fetched  # a batch that does not fit: the client sees that it must ask for more
+        magic = 0 if self._call.version < 2 else 1
+        return legacy.from_v2(
+            fetched[:whole], magic, max_output_bytes=max_output_bytes, first_offset=first_offset
+        )
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

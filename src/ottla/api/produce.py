@@ -10,6 +10,8 @@ acks=0 is never answered; if anything failed, the connection is closed so that t
 
 from __future__ import annotations
 
+import uuid
+from functools import lru_cache
 from struct import Struct
 
 from ottla.api.access import Operation, Resource
@@ -17,6 +19,7 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage
+from ottla.protocol import frame
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -47,56 +50,127 @@ _TOPIC = Resource.TOPIC
 _NO_BATCH = -1
 _MIN_LENGTH = 14  # of the smallest message that ever was
 _FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
+_CORRELATION_ID = Struct(">i")
+_OFFSETS = Struct(">qqq")  # base offset, append time, log start offset
+_TEMPLATES = 10_000
 
 
 class _Produce:
-    """One request under way: the response is laid out first, and filled in as results come."""
+    """One request under way. Most have one partition and succeed; the others are laid out with all their parts."""
 
-    __slots__ = (
-        "_acks", "_answer", "_call", "_entries", "_failed", "_has_transactional", "_is_waiting", "_response",
-        "_services", "_slots",
-    )  # fmt: skip
+    __slots__ = ("_answer", "_call", "_is_waiting", "_layout", "_request", "_services")
 
-    def __init__(self, services: Services, call: Call) -> None:
+    def __init__(self, services: Services, call: Call, request: ProduceRequest) -> None:
         self._services = services
         self._call = call
-        self._response = ProduceResponse(responses=[])
-        self._entries: list[tuple[TopicPartition, Bytes]] = []
-        self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
-        self._failed = False
-        self._has_transactional = False
+        self._request = request
+        self._layout: _Layout | None = None
         self._is_waiting = False
         self._answer: object = PENDING
 
-    def run(self, request: ProduceRequest) -> object:
-        image = self._services.metadata.image
-        for topic in request.topic_data:
-            self._lay_out(topic, image)
-        if self._has_transactional and request.transactional_id is None:
-            self._refuse_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        self._acks = request.acks
-        replicas = self._services.replicas
+    def run(self) -> object:
+        request, replicas = self._request, self._services.replicas
+        entries = self._only_entry()
+        if entries is None:
+            self._layout = _Layout(self._services, self._call, request)
+            entries = self._layout.entries
         wait = replicas.append(
-            acks=request.acks, timeout_ms=request.timeout_ms, entries=self._entries, done=self._done
+            acks=request.acks, timeout_ms=request.timeout_ms, entries=entries, done=self._done
         )
         if wait is not None:
             self._call.on_closed = lambda: replicas.cancel_append(wait)
         self._is_waiting = self._answer is PENDING  # for replicas, or for this broker's own disk
         return self._answer
 
+    def _only_entry(self) -> list[tuple[TopicPartition, Bytes]] | None:
+        """What to append, if it is for one partition and there is nothing against it that can be seen before."""
+        topics = self._request.topic_data
+        if len(topics) != 1 or len(topics[0].partition_data) != 1:
+            return None
+        topic = topics[0]
+        data = topic.partition_data[0]
+        call, services = self._call, self._services
+        image = services.metadata.image
+        by_name = call.version < _TOPIC_IDS_SINCE
+        found = image.topics.get(topic.name) if by_name else image.topic_by_id(topic.topic_id)
+        if (
+            found is None
+            or not 0 <= data.index < len(found.partitions)
+            or not _is_usual(data.records, call.version)
+            or found.name in INTERNAL_TOPICS
+            or not services.authorizer.allows(call.peer, _WRITE, _TOPIC, found.name)
+        ):
+            return None
+        # Not TopicPartition(...), as in validation.py.
+        return [(tuple.__new__(TopicPartition, (found.name, data.index)), data.records or b"")]
+
     def _done(self, results: list[AppendResult]) -> None:
+        layout, acks = self._layout, self._request.acks
+        if layout is None and (results[0].error_code or acks == 0):
+            layout = _Layout(self._services, self._call, self._request)
+        if layout is None:
+            self._answer = _only_answer(self._call, self._request, results[0])
+        else:
+            response = layout.response(results)
+            if acks != 0:
+                self._answer = response
+            else:
+                self._answer = CLOSE_CONNECTION if layout.has_failed else NO_RESPONSE
+        if self._is_waiting:
+            self._call.reply(self._answer)
+
+
+def _only_answer(call: Call, request: ProduceRequest, appended: AppendResult) -> bytearray:
+    """The answer to a request of one partition that went well."""
+    (topic,) = request.topic_data
+    _, _, _, base_offset, append_time, start_offset, _ = appended
+    whole, position = _template(call.version, topic.name, topic.topic_id, topic.partition_data[0].index)
+    answer = bytearray(whole)
+    _CORRELATION_ID.pack_into(answer, frame.CORRELATION_ID_AT, call.correlation_id)
+    _OFFSETS.pack_into(answer, position, base_offset, append_time, start_offset)
+    return answer
+
+
+@lru_cache(maxsize=_TEMPLATES)
+def _template(version: int, name: str, topic_id: uuid.UUID | None, index: int) -> tuple[bytes, int]:
+    """Such an answer for one partition, and where in it the numbers are that differ from one to the next."""
+    mark = 0x6F_74_74_6C_61_21_21_21
+    slot = PartitionProduceResponse(
+        index=index, base_offset=mark, log_append_time_ms=mark, log_start_offset=mark
+    )
+    topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[slot])
+    whole = b"".join(frame.response_parts(KEY, version, 0, ProduceResponse(responses=[topic])))
+    return whole, whole.rindex(_OFFSETS.pack(mark, mark, mark))
+
+
+class _Layout:
+    """A request part by part: what can be appended, and the response, filled in when that is done."""
+
+    __slots__ = ("_call", "_has_transactional", "_response", "_services", "_slots", "entries", "has_failed")
+
+    def __init__(self, services: Services, call: Call, request: ProduceRequest) -> None:
+        self._services = services
+        self._call = call
+        self._response = ProduceResponse(responses=[])
+        self.entries: list[tuple[TopicPartition, Bytes]] = []
+        self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
+        self.has_failed = False
+        self._has_transactional = False
+        image = services.metadata.image
+        for topic in request.topic_data:
+            self._lay_out(topic, image)
+        if self._has_transactional and request.transactional_id is None:
+            self._refuse_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+    def response(self, results: list[AppendResult]) -> ProduceResponse:
+        """The response, with a result for each entry."""
         for slot, appended in zip(self._slots, results, strict=True):
             slot.base_offset = appended.base_offset
             slot.log_append_time_ms = appended.log_append_time
             slot.log_start_offset = appended.log_start_offset
             if appended.error_code:
                 self._explain(slot, appended)
-        if self._acks != 0:
-            self._answer = self._response
-        else:
-            self._answer = CLOSE_CONNECTION if self._failed else NO_RESPONSE
-        if self._is_waiting:
-            self._call.reply(self._answer)
+        return self._response
 
     def _lay_out(self, topic: TopicProduceData, image: ClusterImage) -> None:
         version = self._call.version
@@ -125,7 +199,7 @@ class _Produce:
             elif is_closed:
                 self._fail(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, None)
             else:
-                self._entries.append((TopicPartition(name, data.index), data.records or b""))
+                self.entries.append((TopicPartition(name, data.index), data.records or b""))
                 self._slots.append(slot)
         if slots:
             self._response.responses.append(
@@ -158,19 +232,19 @@ class _Produce:
         return None
 
     def _refuse_all(self, code: ErrorCode) -> None:
-        self._entries.clear()
+        self.entries.clear()
         self._slots.clear()
         for topic in self._response.responses:
             for slot in topic.partition_responses:
                 self._fail(slot, code, None)
 
     def _fail(self, slot: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
-        self._failed = True
+        self.has_failed = True
         slot.error_code = code
         slot.error_message = message
 
     def _explain(self, slot: PartitionProduceResponse, appended: AppendResult) -> None:
-        self._failed = True
+        self.has_failed = True
         slot.error_code = appended.error_code
         slot.error_message = appended.error_message
         slot.record_errors = [
@@ -226,4 +300,4 @@ def _batch_size(records: memoryview, position: int) -> int:
 
 @api(KEY)
 def produce(services: Services, call: Call, request: ProduceRequest) -> object:
-    return _Produce(services, call).run(request)
+    return _Produce(services, call, request).run()

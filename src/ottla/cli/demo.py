@@ -1,137 +1,180 @@
-"""`make demo`: the log on disk, shown in a minute: write, look at the files, read, kill a writer, recover."""
+"""`make demo`: a broker, a real client, and a kill in the middle: what goes in, how it lies on disk, what is kept."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ottla.config import BrokerConfig, LogConfig
-from ottla.records.builder import NewRecord, build_batch
-from ottla.runtime import SystemRuntime
-from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
-from ottla.storage.log_manager import LogManager
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
-RECORDS = 1_000_000
-BATCH = 1_000
-ORDERS = TopicPartition("orders", 0)
-_SEGMENT_BYTES = 32 << 20
+TOPIC = "orders"
+RECORDS = 300_000
+KILL_AFTER = 60_000  # acknowledged records of the second load
+TIMEOUT_S = 30
+_QUIET = {"log_level": 0}  # a client is loud when its broker goes away, which is what happens here
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as data_dir:
-        _write(data_dir)
-        _say("The files, as Apache Kafka has them")
-        _ottla("log", "show", f"{data_dir}/{ORDERS}")
-        _say("A few records")
-        _ottla("log", "dump", f"{data_dir}/{ORDERS}", "--records", "--offset", "500000:500003")
-        acknowledged = _kill_a_writer(data_dir)
-        _recover(data_dir, acknowledged)
-        _say("Is all of it healthy?")
-        _ottla("log", "verify", data_dir)
+    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as place:
+        data = Path(place, "data")
+        with _broker(data) as broker:
+            _say(f"{RECORDS:,} records in and out, with confluent-kafka")
+            _make_topic(broker.address)
+            _produce(broker.address)
+            _consume(broker.address)
+            _say("How they lie on disk, as Apache Kafka has them")
+            _ottla("log", "show", f"{data}/{TOPIC}-0")
+            _ottla("log", "dump", f"{data}/{TOPIC}-0", "--records", "--offset", "150000:150003")
+            _kill_under_load(broker)
+            _check(broker.address)
+            _say("Stop, and look whether all of it is healthy")
+            broker.stop()
+            _ottla("log", "verify", str(data))
 
 
-def _write(data_dir: str) -> None:
-    _say(f"Writing {RECORDS:,} records to partition {ORDERS}")
-    runtime = SystemRuntime()
-    manager = _open(data_dir, runtime)
-    log = manager.get_or_create(ORDERS)
-    now_ms = runtime.now_ms()
-    batches = [_batch(number, now_ms - RECORDS // BATCH + number) for number in range(RECORDS // BATCH)]
+class _Process:
+    """`ottla serve`, in a process of its own. It keeps the port that it got at the first start."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._log = data.parent / "broker.log"
+        self.address = "127.0.0.1:0"
+        self.start()
+
+    def start(self) -> None:
+        words = ["serve", "--data", str(self._data), "--listen", self.address, "--http", "off"]
+        _say(f"$ ottla {' '.join(words)}")
+        with self._log.open("ab") as log:
+            command = [sys.executable, "-m", "ottla", *words]
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self._process.stdout is not None
+        ready = self._process.stdout.readline()
+        if not ready:
+            raise SystemExit(f"the broker did not start:\n{self._log.read_text()}")
+        print(ready, end="", flush=True)
+        self.address = ready.split()[3]
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+        self._process.wait(TIMEOUT_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@contextmanager
+def _broker(data: Path) -> Iterator[_Process]:
+    process = _Process(data)
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+def _make_topic(address: str) -> None:
+    topic = NewTopic(TOPIC, 1, 1, config={"segment.bytes": str(8 << 20)})
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.create_topics([topic]).values():
+        future.result(TIMEOUT_S)
+
+
+def _producer(address: str) -> Producer:
+    settings = {"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 5}
+    return Producer(
+        settings | {"queue.buffering.max.messages": 2 * RECORDS, "reconnect.backoff.max.ms": 200} | _QUIET
+    )
+
+
+def _record(number: int) -> tuple[bytes, bytes]:
+    return b"order-%d" % number, b'{"id": %d, "item": "book", "price": %d}' % (number, number % 90)
+
+
+def _produce(address: str) -> None:
+    producer = _producer(address)
     began = time.perf_counter()
-    for batch in batches:
-        log.append_as_leader(batch, leader_epoch=0)
-    log.flush()
+    for number in range(RECORDS):
+        key, value = _record(number)
+        producer.produce(TOPIC, value, key, 0)
+    assert producer.flush(TIMEOUT_S) == 0
     seconds = time.perf_counter() - began
-    mib = log.size_bytes / 2**20
-    print(
-        f"appended and flushed {log.end_offset:,} records, {mib:.0f} MiB in {len(log.segments)} segments, "
-        f"every record checked: {log.end_offset / seconds:,.0f} records/s, {mib / seconds:,.0f} MiB/s"
-    )
-    log.raise_high_watermark(log.end_offset)
-    manager.close()
-    runtime.close()
+    print(f"produced and acknowledged: {RECORDS / seconds:,.0f} records/s")
 
 
-def _kill_a_writer(data_dir: str) -> int:
-    """Start a process that appends and reports each flushed offset; kill it in the middle, and tear its last batch."""
-    _say("Killing a writer in the middle of its work (kill -9)")
-    command = [sys.executable, "-m", "ottla.cli.demo", "--writer", data_dir]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    acknowledged = 0
-    for _ in range(50):
-        acknowledged = int(writer.stdout.readline())
-    os.kill(writer.pid, signal.SIGKILL)
-    for line in writer.stdout.read().splitlines():
-        acknowledged = int(line) if line.isdigit() else acknowledged
-    writer.wait()
-    print(f"it had acknowledged every record below offset {acknowledged:,}")
-    last = max(Path(data_dir, str(ORDERS)).glob("*.log"))
-    with last.open("ab") as file:
-        file.write(bytes(_batch(0, 0))[:5_000])
-    print(f"and to make it worse, half a batch now stands at the end of {last.name}, as after a power cut")
-    return acknowledged
-
-
-def _write_until_killed(data_dir: str) -> None:
-    runtime = SystemRuntime()
-    log = _open(data_dir, runtime).get_or_create(ORDERS)
-    number = log.end_offset // BATCH
-    while True:
-        log.append_as_leader(_batch(number, runtime.now_ms()), leader_epoch=1)
-        log.flush()
-        print(log.end_offset, flush=True)
-        number += 1
-
-
-def _recover(data_dir: str, acknowledged: int) -> None:
-    _say("Opening it again")
-    runtime = SystemRuntime()
+def _consume(address: str) -> None:
     began = time.perf_counter()
-    manager = _open(data_dir, runtime)
-    milliseconds = (time.perf_counter() - began) * 1000
-    log = manager.get(ORDERS)
-    assert log is not None
-    print(
-        f"recovered in {milliseconds:.0f} ms; the log holds offsets {log.start_offset:,} to {log.end_offset:,}"
-    )
-    kept = "everything acknowledged is there" if log.end_offset >= acknowledged else "RECORDS WERE LOST"
-    print(
-        f"{kept} ({log.end_offset - acknowledged:,} more were written before the kill); the torn batch is gone"
-    )
-    _show_epochs(log)
-    manager.close()
-    runtime.close()
-    if log.end_offset < acknowledged:
-        raise SystemExit(1)
+    count = sum(len(messages) for messages in _read_all(address, RECORDS))
+    print(f"consumed: {count / (time.perf_counter() - began):,.0f} records/s")
 
 
-def _show_epochs(log: Log) -> None:
-    text = ", ".join(f"epoch {epoch} from offset {start:,}" for epoch, start in log.epochs.entries)
-    print(f"leader epochs: {text}")
+def _read_all(address: str, end: int) -> Iterator[list[Message]]:
+    """Every record below offset `end`, from the first, in pieces."""
+    settings = {"bootstrap.servers": address, "group.id": "demo", "enable.auto.commit": False}
+    consumer = Consumer(settings | {"auto.offset.reset": "error"} | _QUIET)
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    position = 0
+    try:
+        while position < end:
+            messages = consumer.consume(10_000, timeout=TIMEOUT_S)
+            assert messages, f"no records came after offset {position}"
+            yield messages
+            position = (messages[-1].offset() or 0) + 1
+    finally:
+        consumer.close()
 
 
-def _open(data_dir: str, runtime: SystemRuntime) -> LogManager:
-    config = BrokerConfig(log_dirs=(data_dir,))
-    manager = LogManager(RealFileSystem(), runtime, config, defaults=LogConfig(segment_bytes=_SEGMENT_BYTES))
-    manager.open()
-    return manager
+def _kill_under_load(broker: _Process) -> None:
+    """Kill the broker while a client produces, start it again, and let the client finish what it began."""
+    _say("Killing the broker in the middle of a load (kill -9)")
+    producer = _producer(broker.address)
+    acknowledged = 0
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        nonlocal acknowledged
+        if error is not None:
+            raise SystemExit(f"a record was lost: {error}")
+        acknowledged += 1
+
+    number = RECORDS
+    while acknowledged < KILL_AFTER:
+        key, value = _record(number)
+        producer.produce(TOPIC, value, key, 0, on_delivery=delivered)
+        producer.poll(0)
+        number += 1
+    broker.kill()
+    print(f"killed: {acknowledged:,} of {number - RECORDS:,} records had been acknowledged")
+    for more in range(number, 2 * RECORDS):  # the client goes on: it does not know better
+        key, value = _record(more)
+        producer.produce(TOPIC, value, key, 0, on_delivery=delivered)
+    broker.start()
+    print("recovered; the client sends again what was not acknowledged")
+    assert producer.flush(TIMEOUT_S) == 0
+    print(f"{acknowledged:,} acknowledged in the end")
 
 
-def _batch(number: int, timestamp: int) -> bytearray:
-    first = number * BATCH
-    records = [
-        NewRecord(timestamp, b"order-%d" % i, b'{"id": %d, "item": "book", "price": %d}' % (i, i % 90), [])
-        for i in range(first, first + BATCH)
-    ]
-    return build_batch(records)
+def _check(address: str) -> None:
+    _say("What was kept")
+    number = 0
+    for messages in _read_all(address, 2 * RECORDS):
+        for message in messages:
+            if message.offset() != number or (message.key(), message.value()) != _record(number):
+                raise SystemExit(
+                    f"offset {message.offset()} should hold record {number}, and holds {message.key()!r}"
+                )
+            number += 1
+    print(f"all {number:,} records, each once and in order, offsets without holes")
 
 
 def _say(text: str) -> None:
@@ -144,7 +187,4 @@ def _ottla(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--writer"]:
-        _write_until_killed(sys.argv[2])
-    else:
-        main()
+    main()

@@ -17,6 +17,7 @@ from ottla.protocol.messages import APIS, request_class, response_class
 from ottla.protocol.wire import MAX_ELEMENTS, skip_tags
 
 API_VERSIONS = 18
+CORRELATION_ID_AT = 4  # in a response, behind its length
 _REQUEST_HEAD = Struct(">hhih")
 _RESPONSE_HEAD = Struct(">ii")
 _LENGTH = Struct(">i")
@@ -55,7 +56,10 @@ class RequestHeader:
             except UnicodeDecodeError as error:
                 raise DecodeError("the client id is not UTF-8") from error
         if version >= _FLEXIBLE_SINCE.get(api_key, 32767):
-            position = _after_tags(frame, position)
+            if position < size and not frame[position]:
+                position += 1
+            else:
+                position = _after_tags(frame, position)
         return cls(api_key, version, correlation_id, client_id, position)
 
 

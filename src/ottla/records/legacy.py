@@ -47,6 +47,7 @@ __all__ = [
     "from_v2",
     "read_message_set",
     "to_v2",
+    "whole_batches_size",
 ]
 
 _LENGTH = Struct(">i")
@@ -108,6 +109,17 @@ def from_v2(buf: Buffer, magic: int, *, max_output_bytes: int, first_offset: int
             records = [record for record in records if record.offset >= first_offset]
         parts.append(build_message_set(records, magic, codec))
     return b"".join(parts)
+
+
+def whole_batches_size(buf: Buffer) -> int:
+    """How many bytes of `buf` are whole batches, or messages, of any magic: what is cut is at the end."""
+    view, position = memoryview(buf), 0
+    while len(view) - position > batch.MAGIC_AT:
+        size = _LENGTH.unpack_from(view, position + _LENGTH_AT)[0] + batch.OVERHEAD_SIZE
+        if not batch.MAGIC_AT < size <= len(view) - position:
+            break
+        position += size
+    return position
 
 
 def _batches(view: memoryview) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,6 @@ from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
 from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
-from ottla.storage.txn_index import AbortedTxn
 from ottla.storage.windows import WindowCache
 
 _logger = logging.getLogger(__name__)
@@ -75,8 +74,8 @@ class Fetch:
     """One fetch under way: read everything, and if that was too little, wait and read everything again."""
 
     __slots__ = (
-        "_done", "_entries", "_fetches", "_has_waited", "_left", "_one_batch", "_params", "_results", "_wait",
-        "_warmings", "is_done",
+        "_done", "_entries", "_fetches", "_has_waited", "_left", "_must_answer", "_one_batch", "_params", "_results",
+        "_size_bytes", "_wait", "_warmings", "_went_elsewhere", "is_done",
     )  # fmt: skip
 
     def __init__(
@@ -103,12 +102,12 @@ class Fetch:
             self._wait = None
 
     def _answer_or_wait(self) -> None:
-        params, results = self._params, self._results
+        params = self._params
         if (
-            params.max_wait_ms <= 0
-            or not results
-            or sum(result.size_bytes for result in results) >= params.min_bytes
-            or any(result.error_code or result.diverging_epoch for result in results)
+            self._must_answer
+            or params.max_wait_ms <= 0
+            or not self._results
+            or self._size_bytes >= params.min_bytes
         ):
             self._answer()
             return
@@ -117,7 +116,11 @@ class Fetch:
         self._has_waited = True
         self._wait = DelayedFetch(params, watched, self._read_all)
         keys = [partition for partition, _ in watched]
-        self._fetches.purgatories.fetch.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
+        purgatory = self._fetches.purgatories.fetch
+        if self._went_elsewhere:
+            purgatory.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
+        else:
+            purgatory.watch(self._wait, keys, params.max_wait_ms)  # it was all just read
 
     def _answer(self) -> None:
         if self.is_done:  # cancelled
@@ -137,6 +140,8 @@ class Fetch:
     def _read_all(self) -> None:
         """The first partition that has something gives at least one batch; the rest must fit into what is left."""
         self._results = []
+        self._size_bytes = 0
+        self._must_answer = self._went_elsewhere = False
         self._left = self._params.max_bytes
         self._one_batch = not self._params.hard_max_bytes
         self._go_on()
@@ -146,6 +151,7 @@ class Fetch:
         while len(results) < len(entries):
             result = self._read(entries[len(results)])
             if result is None:
+                self._went_elsewhere = True
                 return  # it comes later, and then it goes on
             self._add(result)
         if self._has_waited:
@@ -157,8 +163,11 @@ class Fetch:
         self._results.append(result)
         self._warmings = 0
         if result.size_bytes:
+            self._size_bytes += result.size_bytes
             self._left = max(0, self._left - result.size_bytes)
             self._one_batch = False
+        elif result.error_code or result.diverging_epoch is not None:
+            self._must_answer = True
 
     def _add_and_go_on(self, result: FetchResult) -> None:
         self._add(result)
@@ -174,8 +183,12 @@ class Fetch:
             partition.check_epoch(entry.current_leader_epoch)
             if self._params.replica_id >= 0:
                 partition.check_follower(self._params.replica_id)
+            isolation = self._params.isolation
+            if entry.fetch_offset == partition.limit(log, isolation) and entry.last_fetched_epoch == NO_EPOCH:
+                return _nothing_new(partition, log, isolation)
             if partition.is_lent:
-                return self._read_lent(partition, log, entry)
+                self._read_lent(partition, entry)
+                return None
             return self._read_log(
                 partition, log, entry, fetches.windows, cached_only=self._warmings < _MAX_WARMINGS
             )
@@ -191,15 +204,8 @@ class Fetch:
             self._warmings = _MAX_WARMINGS  # the loop will find the same error, and knows what to do with it
         self._go_on()
 
-    def _read_lent(self, partition: Partition, log: Log, entry: FetchEntry) -> FetchResult | None:
-        """Read on the lane, unless it is clear from here that there is nothing new."""
-        isolation = self._params.isolation
-        if entry.fetch_offset == partition.limit(log, isolation) and entry.last_fetched_epoch == NO_EPOCH:
-            stable_offset = partition.limit(log, Isolation.COMMITTED)
-            aborted: list[AbortedTxn] | None = [] if isolation is Isolation.COMMITTED else None
-            return FetchResult(
-                entry.partition, 0, log.high_watermark, stable_offset, log.start_offset, aborted
-            )
+    def _read_lent(self, partition: Partition, entry: FetchEntry) -> None:
+        """Read on the lane that has the log."""
 
         def done(result: FetchResult | None, error: BaseException | None) -> None:
             self._add_and_go_on(result or _failure(entry, partition, error))
@@ -207,7 +213,6 @@ class Fetch:
         self._fetches.lanes.on(
             partition, lambda log: self._read_log(partition, log, entry, None, cached_only=False), done
         )
-        return None
 
     def _read_log(
         self,
@@ -234,6 +239,7 @@ class Fetch:
             isolation=params.isolation,
             min_one_batch=self._one_batch,
             cached_only=cached_only,
+            may_open=not cached_only or self._warmings > 0,
         )
         part = found.slice
         records: list[memoryview] | bytes = b""
@@ -246,6 +252,18 @@ class Fetch:
             entry.partition, 0, found.high_watermark, found.last_stable_offset, found.start_offset,
             found.aborted if only_committed else None, records, None, -1, size_bytes,
         )  # fmt: skip
+
+
+def _nothing_new(partition: Partition, log: Log, isolation: Isolation) -> FetchResult:
+    """What a reader gets who has read everything: the usual case, so it is made without looking into the log."""
+    partition.metrics.fetch_requests += 1
+    only_committed = isolation is Isolation.COMMITTED
+    stable_offset = partition.limit(log, Isolation.COMMITTED)
+    # Not FetchResult(...), as in validation.py.
+    return tuple.__new__(FetchResult, (
+        partition.key, 0, log.high_watermark, stable_offset, log.start_offset, [] if only_committed else None, b"",
+        None, -1, 0,
+    ))  # fmt: skip
 
 
 def _failure(entry: FetchEntry, partition: Partition | None, error: BaseException | None) -> FetchResult:

@@ -1,8 +1,8 @@
 """Where requests wait that cannot be answered yet: until something they watch changes, or their time is over.
 
-A waiter is tried once before it is watched, once after (what it waits for may have happened while it was entered), and
-each time one of its keys is checked. Completed waiters stay in the lists of their other keys until those are checked,
-or until there are more of them than the purge interval.
+A waiter is tried before it is watched, and each time one of its keys is checked. Not once more after it is watched, as
+in Kafka: here nothing can happen in between, all this is on one thread. Completed waiters stay in the lists of their
+other keys until those are checked, or until there are more of them than the purge interval.
 """
 
 from __future__ import annotations
@@ -66,16 +66,24 @@ class Purgatory(Generic[K]):
 
     def try_complete_else_watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> bool:
         """Complete the waiter if it can be; else keep it for at most `timeout_ms`. True if it is done."""
-        if self._try(waiter):
+        if waiter.can_complete(None):
+            self._end(waiter, waiter.complete)
             return True
+        self.watch(waiter, keys, timeout_ms)
+        return False
+
+    def watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> None:
+        """Keep a waiter that is known to be incomplete."""
+        watchers = self.watchers
         for key in keys:
-            self.watchers.setdefault(key, []).append(waiter)
+            watching = watchers.get(key)
+            if watching is None:
+                watchers[key] = [waiter]
+            else:
+                watching.append(waiter)
             waiter.watched += 1
         waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
-        if self._try(waiter):
-            return True
         self._arm()
-        return False
 
     def check(self, key: K) -> int:
         """Something about `key` changed: how many waiters that completed."""
@@ -102,12 +110,6 @@ class Purgatory(Generic[K]):
         """Nobody wants its answer any more: neither `complete` nor `expire` will be called."""
         if not waiter.is_done:
             self._finish(waiter)
-
-    def _try(self, waiter: Waiter[K]) -> bool:
-        if not waiter.can_complete(None):
-            return False
-        self._end(waiter, waiter.complete)
-        return True
 
     def _end(self, waiter: Waiter[K], answer: Callable[[], None]) -> None:
         self._finish(waiter)

@@ -161,14 +161,19 @@ class Session(asyncio.BufferedProtocol):
             self.close()
             return
         route: Route = call.route
-        try:
-            parts = [] if response is NO_RESPONSE else route.respond(call.correlation_id, response)
-        except Exception:
-            log.exception(
-                "the answer to %s v%d from %s cannot be sent", route.api.name, call.version, self.address
-            )
-            self.close()
-            return
+        if type(response) is bytearray:
+            parts: list[Bytes] = [response]
+        elif response is NO_RESPONSE:
+            parts = []
+        else:
+            try:
+                parts = route.respond(call.correlation_id, response)
+            except Exception:
+                log.exception(
+                    "the answer to %s v%d from %s cannot be sent", route.api.name, call.version, self.address
+                )
+                self.close()
+                return
         now_ns = self._dispatcher.clock_ns()
         call.parts = parts
         call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))

@@ -110,9 +110,15 @@ class Flusher:
         self.request()
 
     def flush_now(self, *, everything: bool = False) -> None:
-        """Flush on this thread. `everything`: with the active segment's indexes, for a clean stop."""
+        """Flush on this thread, the owner's. `everything`: with the active segment's indexes, for a clean stop."""
         self._log.dir.check_online()
-        plan = self._plan(everything=everything)
+        active = self._log.segments.active
+        only_active = active.base_offset <= max(0, self.recovery_point - 1)
+        if only_active and self._names == self._durable_names and not everything:
+            # What comes after every append where each is flushed: only the active segment's log has something new.
+            plan = _Plan(self._log.end_offset, self._cuts, self._names, active.file.sync)
+        else:
+            plan = self._plan(everything=everything)
         self.requested = plan.target
         error: OSError | None = None
         try:

@@ -58,10 +58,12 @@ def read(
     isolation: Isolation = Isolation.HIGH_WATERMARK,
     min_one_batch: bool = True,
     cached_only: bool = False,
+    may_open: bool = True,
 ) -> Read:
     """Batches from the one that holds `offset` on. The slice may end inside a batch, as Kafka's do.
 
-    With `cached_only`, ColdPagesError instead of a wait for the disk.
+    With `cached_only`, ColdPagesError instead of a wait for the disk; without `may_open` also where a segment that
+    nobody uses would have to be opened.
     """
     log.dir.check_online()
     if not log.start_offset <= offset <= log.end_offset:
@@ -75,7 +77,7 @@ def read(
     wanted = offset < readable_end and (max_bytes > 0 or min_one_batch)
     try:
         for segment in log.segments.from_offset(offset) if wanted else []:
-            if cached_only:
+            if not may_open:
                 segment.check_open(offset, max_bytes)
             until = _max_position(log, segment, readable_end, cached_only=cached_only)
             located = segment.read(

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptRecordError, StorageError
+from ottla.errors import CorruptRecordError, LogInUseError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem
@@ -383,7 +383,7 @@ class Segment:
         """Before a cut: a reader that touches what is gone would end the process."""
         self.windows.drop_all()
         if self.windows.are_lent:
-            raise StorageError(f"{self.path(layout.LOG)} cannot be cut while it is being sent to a reader")
+            raise LogInUseError(f"{self.path(layout.LOG)} cannot be cut while it is being sent to a reader")
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before

@@ -30,6 +30,7 @@ from ottla.cluster.sqlite import DB_FILE
 from ottla.config import BrokerConfig
 from ottla.errors import BrokerError
 from ottla.server.dispatch import Dispatcher
+from ottla.storage.fs import FileSystem
 from ottla.testing.clock import Clock, ShiftedRuntime, ShiftedTime
 from ottla.testing.mortal_files import KilledError, MortalFileSystem
 from ottla.testing.request_faults import Faults, FaultyDispatcher
@@ -48,6 +49,7 @@ class EmbeddedBroker:
     data: where it keeps its topics; if not given, a temporary directory that goes with it (in memory, where there
         is room: the disk's syncs are most of a start)
     http: whether `/metrics` and `/healthz` are served too, at the address `broker.http`
+    wrap_files: what to put between the broker and its files, such as `SlowFileSystem`
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class EmbeddedBroker:
         data: str | os.PathLike[str] | None = None,
         *,
         http: bool = False,
+        wrap_files: Callable[[FileSystem], FileSystem] | None = None,
     ) -> None:
+        self._wrap_files = wrap_files
         self.properties = {key: _text(value) for key, value in (properties or {}).items()}
         self._has_http = http
         self._is_temporary = data is None
@@ -112,7 +116,7 @@ class EmbeddedBroker:
             os.path.join(self.data, DB_FILE),
             Address(HOST, self.port),
             http=Address(HOST, 0) if self._has_http else None,
-            fs=self._fs,
+            fs=self._wrap_files(self._fs) if self._wrap_files else self._fs,
             make_runtime=partial(ShiftedRuntime, shifted=self._time),
             make_dispatcher=self._make_dispatcher,
         )

@@ -32,6 +32,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionReplica;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
@@ -106,6 +107,11 @@ public final class KafkaOps {
                 return configs(c, out);
             case "log_dirs":
                 return logDirs(c, out);
+            case "move":
+                TopicPartition moved = partition(c);
+                admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(moved.topic(), moved.partition(),
+                    c.get("broker").asInt()), c.get("log_dir").asText())).all().get();
+                return out;
             case "tool":
                 return tools.run(c.get("main").asText(), JSON.treeToValue(c.get("arguments"), String[].class),
                     c.get("typed").asText());

@@ -79,7 +79,7 @@ final class Tools {
                 code = code == null ? 1 : code;
             }
         } finally {
-            // Some tools finish their work in a hook, because only a signal ends them.
+            // As at the end of a process.
             hooks.forEach(Runnable::run);
             hooks.clear();
             System.setIn(input);

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"ottla.interop/ops"
 )
 
@@ -27,6 +28,7 @@ var codecs = map[string]kgo.CompressionCodec{
 
 type client struct {
 	servers   string
+	base      *kgo.Client
 	admin     *kadm.Client
 	producers map[string]*kgo.Client
 }
@@ -37,7 +39,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	c := &client{servers, kadm.NewClient(base), map[string]*kgo.Client{}}
+	c := &client{servers, base, kadm.NewClient(base), map[string]*kgo.Client{}}
 	ops.Serve(map[string]ops.Handler{
 		"create":         c.create,
 		"delete":         c.delete,
@@ -94,16 +96,19 @@ func (c *client) widen(command ops.Command) (ops.Answer, error) {
 	return nil, answers.Error()
 }
 
+// topics asks the broker itself: kadm would answer from what it heard a moment ago.
 func (c *client) topics(ops.Command) (ops.Answer, error) {
 	ctx, cancel := patience()
 	defer cancel()
-	found, err := c.admin.ListTopicsWithInternal(ctx)
+	request := kmsg.NewPtrMetadataRequest()
+	request.Topics = nil // all of them
+	found, err := request.RequestWith(ctx, c.base)
 	if err != nil {
 		return nil, err
 	}
 	topics := map[string]int{}
-	for name, detail := range found {
-		topics[name] = len(detail.Partitions)
+	for _, topic := range found.Topics {
+		topics[*topic.Topic] = len(topic.Partitions)
 	}
 	return ops.Answer{"topics": topics}, nil
 }
@@ -163,9 +168,7 @@ func (c *client) deleteRecords(command ops.Command) (ops.Answer, error) {
 func (c *client) logDirs(command ops.Command) (ops.Answer, error) {
 	ctx, cancel := patience()
 	defer cancel()
-	var asked kadm.TopicsSet
-	asked.Add(command.Topic)
-	dirs, err := c.admin.DescribeBrokerLogDirs(ctx, *command.Broker, asked)
+	dirs, err := c.admin.DescribeBrokerLogDirs(ctx, *command.Broker, nil)
 	sizes := map[string]int64{}
 	for _, dir := range dirs {
 		err = errors.Join(err, dir.Err)

@@ -22,6 +22,15 @@ var codecs = map[string]sarama.CompressionCodec{
 	"zstd":   sarama.CompressionZSTD,
 }
 
+// The broker's words for where a setting comes from.
+var sources = map[sarama.ConfigSource]string{
+	sarama.SourceTopic:                "DYNAMIC_TOPIC_CONFIG",
+	sarama.SourceDynamicBroker:        "DYNAMIC_BROKER_CONFIG",
+	sarama.SourceDynamicDefaultBroker: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+	sarama.SourceStaticBroker:         "STATIC_BROKER_CONFIG",
+	sarama.SourceDefault:              "DEFAULT_CONFIG",
+}
+
 type client struct {
 	servers   []string
 	admin     sarama.ClusterAdmin
@@ -123,7 +132,7 @@ func (c *client) configs(command ops.Command) (ops.Answer, error) {
 	entries, err := c.admin.DescribeConfig(sarama.ConfigResource{Type: kind, Name: name})
 	configs := map[string][]any{}
 	for _, entry := range entries {
-		configs[entry.Name] = []any{entry.Value, entry.Source.String()}
+		configs[entry.Name] = []any{entry.Value, sources[entry.Source]}
 	}
 	return ops.Answer{"configs": configs}, err
 }

@@ -1,0 +1,45 @@
+"""A real `ottla serve` process for tests: its output, its readiness, its end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+READY = re.compile(r"ottla: ready on (\S+) \(node (\d+), (\d+) topics, (\d+) ms\)")
+
+
+class Serve:
+    """`ottla serve ARGS` on free ports, its standard error in a file."""
+
+    def __init__(self, directory: Path, *args: str, nodes: int = 1) -> None:
+        self.errors = directory / "errors.txt"
+        command = [sys.executable, "-m", "ottla.cli.main", "serve", "--http", "off", *args]
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.ready = [self.next_ready() for _ in range(nodes)]
+        self.bootstrap = self.ready[0][0]
+
+    def next_ready(self) -> tuple[str, int, int]:
+        """Wait for the next ready line: address, node, topics."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = READY.fullmatch(line.strip())
+        assert found is not None, f"{line!r}, {self.errors.read_text()}"
+        return found[1], int(found[2]), int(found[3])
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> Serve:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end(signal.SIGKILL)
