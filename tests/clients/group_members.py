@@ -73,7 +73,6 @@ class ConfluentMember:
 class KafkaPythonMember:
     def __init__(self, bootstrap: str, group: str, topic: str, instance: str | None = None) -> None:
         self._consumer = kafka.KafkaConsumer(
-            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             group_instance_id=instance,
@@ -82,6 +81,10 @@ class KafkaPythonMember:
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=300,
         )
+        # A leader that does not know the topic's partitions yet assigns nothing, and is content with that for minutes.
+        while not self._consumer.partitions_for_topic(topic):
+            self._consumer.poll(timeout_ms=10)
+        self._consumer.subscribe([topic])
 
     def poll(self) -> list[bytes]:
         found = self._consumer.poll(timeout_ms=100)
