@@ -185,7 +185,8 @@ class Block:
             self._good_offset += 1
             found = self._ask(FETCH, 12, fetch(GOOD)).responses[0].partitions[0]
             assert found.high_watermark == self._good_offset
-            assert bytes(found.records).count(b"good") == self._good_offset
+            count = bytes(found.records).count(b"good")
+            assert count == self._good_offset, f"{count} of {self._good_offset} records, {found!r}"
 
     def _ask(self, api_key: int, version: int, message: Any) -> Any:
         sent = b"".join(frame.request_parts(api_key, version, 1, "good", message))
