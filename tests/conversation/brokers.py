@@ -27,6 +27,7 @@ SETTINGS = {
     "log.segment.bytes": "104857600",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 

@@ -233,6 +233,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.queued\.max\.request\.bytes\..*",
         ),
         Known(
+            "Replicas of `__consumer_offsets`",
+            "Three, unless `offsets.topic.replication.factor` says otherwise.",
+            "One.",
+            "There is no replication yet, and one broker should do.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.offsets\.topic\.replication\.factor\..*",
+        ),
+        Known(
             "A default for node.id",
             "Has none.",
             "Is 1.",
