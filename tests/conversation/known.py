@@ -241,6 +241,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.offsets\.topic\.replication\.factor\..*",
         ),
         Known(
+            "Replicas of `__transaction_state`",
+            "Three, and two of them in sync, unless the settings say otherwise.",
+            "One.",
+            "There is no replication yet, and one broker should do.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.transaction\.state\.log\.(replication\.factor|min\.isr)\..*",
+        ),
+        Known(
             "A default for node.id",
             "Has none.",
             "Is 1.",
