@@ -267,6 +267,21 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             kafka='"no answer"',
         ),
         Known(
+            "JoinGroup and SyncGroup that are asked again",
+            "A member that asks again before it was answered gets the second answer only: the first never comes.",
+            "REBALANCE_IN_PROGRESS for the first.",
+            "Whoever still waits on the old connection should not have to wait for a timeout.",
+            step=r"(JoinGroup|SyncGroup) v\d+: before the connection was lost",
+            kafka='"no answer"',
+        ),
+        Known(
+            "A protocol twice in JoinGroup",
+            "UNKNOWN_SERVER_ERROR; the group has a rebalance all the same.",
+            "INVALID_REQUEST, and nothing changes.",
+            "It is the request that is wrong.",
+            step=r"JoinGroup v\d+: a protocol twice",
+        ),
+        Known(
             "Null records",
             "Does not answer.",
             "INVALID_RECORD.",
