@@ -241,6 +241,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.offsets\.topic\.replication\.factor\..*",
         ),
         Known(
+            "Replicas of `__transaction_state`",
+            "Three, and two of them in sync, unless the settings say otherwise.",
+            "One.",
+            "There is no replication yet, and one broker should do.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.transaction\.state\.log\.(replication\.factor|min\.isr)\..*",
+        ),
+        Known(
             "A default for node.id",
             "Has none.",
             "Is 1.",
@@ -257,6 +265,21 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             "Whoever asks should not have to wait for a timeout.",
             step=r"AddPartitionsToTxn v[45]: nothing",
             kafka='"no answer"',
+        ),
+        Known(
+            "JoinGroup and SyncGroup that are asked again",
+            "A member that asks again before it was answered gets the second answer only: the first never comes.",
+            "REBALANCE_IN_PROGRESS for the first.",
+            "Whoever still waits on the old connection should not have to wait for a timeout.",
+            step=r"(JoinGroup|SyncGroup) v\d+: before the connection was lost",
+            kafka='"no answer"',
+        ),
+        Known(
+            "A protocol twice in JoinGroup",
+            "UNKNOWN_SERVER_ERROR; the group has a rebalance all the same.",
+            "INVALID_REQUEST, and nothing changes.",
+            "It is the request that is wrong.",
+            step=r"JoinGroup v\d+: a protocol twice",
         ),
         Known(
             "Null records",
