@@ -7,6 +7,7 @@ them. Fields that have their default value are left out.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 from uuid import UUID
@@ -24,9 +25,11 @@ _LONG_BYTES = 40
 _TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 _TIMES = {"log_append_time_ms", "timestamp", "transaction_start_time_ms", "last_timestamp"}
 _SIZES = {"total_bytes", "usable_bytes"}
+_MEMBERS = {"member_id", "leader"}
+_MEMBER_ID = re.compile(r".*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMES = (
     "name", "topic", "topic_name", "topic_id", "partition_index", "index", "partition", "api_key", "node_id",
-    "broker_id", "resource_name", "log_dir", "key", "transactional_id",
+    "broker_id", "resource_name", "log_dir", "key", "transactional_id", "group_id", "member_id",
 )  # fmt: skip
 
 
@@ -38,6 +41,7 @@ class Normaliser:
         self._topic_ids: dict[UUID, str] = {}
         self._producer_ids: dict[int, str] = {}
         self._session_ids: dict[int, str] = {}
+        self._member_ids: dict[str, str] = {}
         self.step = ""  # what is being asked
 
     def message(self, message: Message, version: int) -> dict[str, Any]:
@@ -110,6 +114,9 @@ class Normaliser:
             return self._session_ids.setdefault(value, f"session of: {self.step}") if value else 0
         if name == "finalized_features_epoch":
             return "some" if value >= 0 else value
+        if name in _MEMBERS and isinstance(value, str) and _MEMBER_ID.fullmatch(value):
+            prefix = value[:-37]
+            return self._member_ids.setdefault(value, f"{prefix} {len(self._member_ids) + 1}")
         if isinstance(value, bytes | memoryview):
             return _shown(bytes(value))
         return value

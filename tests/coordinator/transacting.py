@@ -38,9 +38,9 @@ OLD, NEW = 4, 5  # EndTxn: without and with a new epoch
 class Transacting(World):
     """A broker with a topic `t` of two partitions, and one producer's view of it."""
 
-    def __init__(self, data: str, **settings: str) -> None:
+    def __init__(self, data: str, *, queued: bool = False, **settings: str) -> None:
         few = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "2"}
-        super().__init__(data, log_index_size_max_bytes="4096", **few, **settings)
+        super().__init__(data, queued=queued, log_index_size_max_bytes="4096", **few, **settings)
         self.make_topic("t", 2)
         for kind in (0, 1):
             self.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[ID]))
@@ -79,6 +79,16 @@ class Transacting(World):
     def produce(
         self, producer: tuple[int, int], partition: int = 0, sequence: int = 0, version: int = 11
     ) -> int:
+        answer = self.ask(self.records(producer, partition, sequence), version)
+        return self.produced(answer)
+
+    @staticmethod
+    def produced(answer: Any) -> int:
+        """The code for the one partition of a produce request."""
+        code: int = answer.responses[0].partition_responses[0].error_code
+        return code
+
+    def records(self, producer: tuple[int, int], partition: int, sequence: int) -> ProduceRequest:
         data = build_batch(
             [(self.runtime.now_ms(), b"k", b"v", ())],
             producer_id=producer[0],
@@ -89,9 +99,7 @@ class Transacting(World):
         topic = TopicProduceData(
             name="t", partition_data=[PartitionProduceData(index=partition, records=bytes(data))]
         )
-        answer = self.ask(ProduceRequest(transactional_id=ID, acks=-1, topic_data=[topic]), version)
-        code: int = answer.responses[0].partition_responses[0].error_code
-        return code
+        return ProduceRequest(transactional_id=ID, acks=-1, topic_data=[topic])
 
     def add_offsets(self, producer: tuple[int, int], group: str = GROUP, version: int = 4) -> int:
         request = AddOffsetsToTxnRequest(

@@ -146,6 +146,7 @@ def _commit_response(
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )
 
@@ -375,5 +376,6 @@ def _deleted(request: OffsetDeleteRequest, codes: Codes) -> OffsetDeleteResponse
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )

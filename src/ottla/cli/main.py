@@ -22,6 +22,7 @@ GROUPS = {
     "cluster": ("ottla.cli.cluster", "Brokers, controller, and how much a cluster holds."),
     "configs": ("ottla.cli.configs", "Show and change settings of topics and brokers."),
     "consume": ("ottla.cli.consume", "Print the records of a topic."),
+    "groups": ("ottla.cli.groups", "List and describe consumer groups, move their offsets."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),

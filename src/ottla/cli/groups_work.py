@@ -1,0 +1,273 @@
+"""What the commands of `ottla groups` do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import typer
+
+from ottla.cli.client import Kafka, columns, complain, explain, fail, is_error, next_step
+from ottla.cli.client_offsets import Bounds, Place, bounds_of, resolve
+from ottla.cli.json_text import to_json
+
+Partition = tuple[str, int]
+
+
+class Owner(NamedTuple):
+    """Who reads a partition now."""
+
+    member: str
+    instance: str | None
+    client: str
+    host: str
+
+
+NOBODY = Owner("", None, "", "")
+
+
+# -- list
+
+
+def states(names: Iterable[str]) -> set[Any]:
+    """The states with these names, however they are written."""
+    from confluent_kafka import ConsumerGroupState
+
+    known = {state.name.replace("_", "").lower(): state for state in ConsumerGroupState}
+    found = set()
+    for name in names:
+        state = known.get(name.replace("-", "").replace("_", "").lower())
+        if state is None:
+            raise typer.BadParameter(f"--state {name}: there are {', '.join(sorted(known))}")
+        found.add(state)
+    return found
+
+
+def _listed(kafka: Kafka, wanted: set[Any]) -> list[Any]:
+    answer = kafka.admin.list_consumer_groups(states=wanted, request_timeout=kafka.timeout_s).result()
+    for error in answer.errors:
+        fail(explain(error.args[0]), next_step(error.args[0]))
+    return sorted(answer.valid, key=lambda group: str(group.group_id))
+
+
+def all_groups(kafka: Kafka) -> list[str]:
+    return [group.group_id for group in _listed(kafka, set())]
+
+
+def list_groups(kafka: Kafka, wanted: set[Any], *, long: bool, as_json: bool) -> None:
+    rows: list[Sequence[object]] = [("group", "state", "type")]
+    for group in _listed(kafka, wanted):
+        fields = {
+            "state": _word(group.state),
+            "type": _word(group.type),
+            "simple": group.is_simple_consumer_group,
+        }
+        if as_json:
+            print(to_json({"group": group.group_id, **fields}))
+        elif long:
+            rows.append((group.group_id, fields["state"], fields["type"]))
+        else:
+            print(group.group_id)
+    if long and not as_json:
+        sys.stdout.write(columns(rows))
+
+
+def _word(value: Any) -> str:
+    return str(value.name).lower().replace("_", "-")
+
+
+# -- describe
+
+
+def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
+    """Whether all groups are there."""
+    if not names:
+        return True
+    unique = list(dict.fromkeys(names))
+    answers = kafka.admin.describe_consumer_groups(unique, request_timeout=kafka.timeout_s)
+    found = kafka.settle(answers)
+    all_there = True
+    for name, group in found.items():
+        if is_error(group) or (_word(group.state) == "dead" and not group.members):
+            reason = explain(group) if is_error(group) else "there is no such group"
+            complain(f"{name}: {reason}", "`ottla groups list` shows them")
+            all_there = False
+            continue
+        _describe_one(kafka, name, group, as_json=as_json)
+    return all_there
+
+
+def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None:
+    offsets = committed(kafka, name)
+    owners = _owners(group)
+    wanted = sorted({*offsets, *owners})
+    ends = _bounds(kafka, wanted)
+    partitions = [_row(at, offsets.get(at), owners.get(at, NOBODY), ends.get(at)) for at in wanted]
+    lag = sum(row["lag"] or 0 for row in partitions)
+    fields = {
+        "group": name,
+        "state": _word(group.state),
+        "assignor": group.partition_assignor,
+        "coordinator": None if group.coordinator is None else group.coordinator.id,
+        "members": len(group.members),
+        "lag": lag,
+    }
+    if as_json:
+        print(to_json({**fields, "partitions": partitions}))
+        return
+    assignor = f", {group.partition_assignor}" if group.partition_assignor else ""
+    print(f"{name}  {fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
+    header = ("  topic", "partition", "committed", "end", "lag", "member", "client", "host")
+    rows: list[Sequence[object]] = [header]
+    for row in partitions:
+        numbers = ("-" if row[key] is None else row[key] for key in ("committed", "end", "lag"))
+        member = row["instance"] or row["member"] or "-"
+        rows.append(
+            (
+                f"  {row['topic']}",
+                row["partition"],
+                *numbers,
+                member,
+                row["client"] or "-",
+                row["host"] or "-",
+            )
+        )
+    if len(rows) > 1:
+        sys.stdout.write(columns(rows, right=(1, 2, 3, 4)))
+
+
+def _row(at: Partition, offset: int | None, owner: Owner, bounds: Bounds | None) -> dict[str, Any]:
+    end = None if bounds is None else bounds.latest
+    return {
+        "topic": at[0],
+        "partition": at[1],
+        "committed": offset,
+        "end": end,
+        "lag": None if offset is None or end is None else max(0, end - offset),
+        "member": owner.member or None,
+        "instance": owner.instance,
+        "client": owner.client or None,
+        "host": owner.host or None,
+    }
+
+
+def _owners(group: Any) -> dict[Partition, Owner]:
+    owners = {}
+    for member in group.members:
+        owner = Owner(member.member_id, member.group_instance_id, member.client_id, member.host)
+        for at in member.assignment.topic_partitions if member.assignment else ():
+            owners[at.topic, at.partition] = owner
+    return owners
+
+
+def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
+    """What a group has committed."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    request = [ConsumerGroupTopicPartitions(name)]
+    answers = kafka.admin.list_consumer_group_offsets(request, request_timeout=kafka.timeout_s)
+    (found,) = kafka.settle(answers).values()
+    if is_error(found):
+        fail(f"{name}: {explain(found)}", next_step(found))
+    return {
+        (at.topic, at.partition): at.offset
+        for at in found.topic_partitions
+        if at.offset >= 0 and at.error is None
+    }
+
+
+def _bounds(kafka: Kafka, wanted: Sequence[Partition]) -> Mapping[Partition, Bounds]:
+    """The ends of the partitions that are still there: a group may remember deleted topics."""
+    there = kafka.describe([topic for topic, _ in wanted])
+    known = {
+        (topic, partition.id)
+        for topic, found in there.items()
+        if not is_error(found)
+        for partition in found.partitions
+    }
+    return bounds_of(kafka, [at for at in wanted if at in known])
+
+
+# -- reset
+
+
+def reset(
+    kafka: Kafka, name: str, place: Place, topics: Sequence[str], *, dry_run: bool, as_json: bool
+) -> bool:
+    """Whether all offsets were set, or could be."""
+    before = committed(kafka, name)
+    wanted = _wanted(kafka, topics) if topics else sorted(before)
+    if not wanted:
+        fail(f"{name} has no offsets", "name the topics with --topic")
+    _check_idle(kafka, name)
+    bounds = _bounds(kafka, wanted)
+    places = resolve(kafka, place, bounds)
+    after = {
+        at: min(max(offset, bounds[at].earliest), bounds[at].latest) for at, offset in sorted(places.items())
+    }
+    failed = {} if dry_run else _alter(kafka, name, after)
+    rows: list[Sequence[object]] = [("topic", "partition", "before", "after")]
+    for at, offset in after.items():
+        if at in failed:
+            complain(f"{at[0]}-{at[1]}: {explain(failed[at])}", next_step(failed[at]))
+        elif as_json:
+            fields = {"topic": at[0], "partition": at[1], "before": before.get(at), "after": offset}
+            print(to_json({"group": name, **fields, "done": not dry_run}))
+        else:
+            rows.append((at[0], at[1], before.get(at, "-"), offset))
+    if not as_json:
+        sys.stdout.write(columns(rows, right=(1, 2, 3)))
+        if dry_run:
+            print("nothing was changed: this was a dry run", file=sys.stderr)
+    return not failed
+
+
+def _check_idle(kafka: Kafka, name: str) -> None:
+    """A reader would overwrite what is set here with its next commit."""
+    answers = kafka.admin.describe_consumer_groups([name], request_timeout=kafka.timeout_s)
+    group = kafka.settle(answers)[name]
+    if not is_error(group) and group.members:
+        fail(f"{name} has {len(group.members)} members", "stop them, then try again")
+
+
+def _wanted(kafka: Kafka, topics: Sequence[str]) -> list[Partition]:
+    wanted: set[Partition] = set()
+    for text in topics:
+        topic, colon, numbers = text.partition(":")
+        if colon and not all(number.isdecimal() for number in numbers.split(",")):
+            raise typer.BadParameter(f"--topic {text!r}: write TOPIC or TOPIC:0,2")
+        chosen = [int(number) for number in numbers.split(",")] if colon else None
+        wanted.update((topic, number) for number in kafka.partitions(topic, chosen))
+    return sorted(wanted)
+
+
+def _alter(kafka: Kafka, name: str, offsets: Mapping[Partition, int]) -> dict[Partition, Any]:
+    """Set the offsets; the partitions for which that failed, and why."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    request = ConsumerGroupTopicPartitions(
+        name, [TopicPartition(*at, offset) for at, offset in offsets.items()]
+    )
+    answers = kafka.admin.alter_consumer_group_offsets([request], request_timeout=kafka.timeout_s)
+    (found,) = kafka.settle(answers).values()
+    if is_error(found):
+        return dict.fromkeys(offsets, found)
+    return {(at.topic, at.partition): at.error for at in found.topic_partitions if at.error is not None}
+
+
+# -- delete
+
+
+def delete(kafka: Kafka, names: Sequence[str], *, if_exists: bool, as_json: bool) -> bool:
+    """Whether all are gone."""
+    unique = list(dict.fromkeys(names))
+    answers = kafka.admin.delete_consumer_groups(unique, request_timeout=kafka.timeout_s)
+    all_gone = True
+    for name, result in kafka.settle(answers).items():
+        if not is_error(result):
+            print(to_json({"group": name, "deleted": True}) if as_json else f"{name}: deleted")
+        elif not (if_exists and result.name() == "GROUP_ID_NOT_FOUND"):
+            complain(f"{name}: {explain(result)}", next_step(result))
+            all_gone = False
+    return all_gone
