@@ -62,6 +62,12 @@ class ClassicMembers:
     # -- JoinGroup
 
     def join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+        try:
+            return self._join(group, joining, now_ms)
+        except CodedError as error:
+            return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
+
+    def _join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> Result[GroupRecord]:
         request = joining.request
         instance_id = request.group_instance_id
         member_id = request.member_id or self._members.new_id()
@@ -69,8 +75,8 @@ class ClassicMembers:
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         _check_protocols(group, joining)
         if not request.member_id and instance_id is None and joining.version >= _ID_REQUIRED_SINCE:
-            refusal = JoinGroupResponse(member_id=member_id, error_code=ErrorCode.MEMBER_ID_REQUIRED)
-            return Result(refusal)
+            code = ErrorCode.MEMBER_ID_REQUIRED
+            return Result(JoinGroupResponse(member_id=member_id, error_code=code, protocol_name=None))
         try:
             subscription = read_subscription(joining.protocols[0][1])
         except MalformedError as error:

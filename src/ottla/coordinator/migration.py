@@ -107,7 +107,7 @@ class Migration:
         replies: list[tuple[Reply, Any]] = []
         for member in classic.members.values():
             if member.join_reply is not None:
-                refusal = JoinGroupResponse(member_id=member.member_id, error_code=code)
+                refusal = JoinGroupResponse(member_id=member.member_id, error_code=code, protocol_name=None)
                 replies.append((member.join_reply, refusal))
             if member.sync_reply is not None:
                 replies.append((member.sync_reply, SyncGroupResponse(error_code=code)))
