@@ -159,7 +159,7 @@ def _classic(classic: ClassicMember) -> bytes:
 
 def _assigned(assigned: Assigned) -> bytes:
     parts = [varint(len(assigned) + 1)]
-    for topic_id, partitions in sorted(assigned.items()):
+    for topic_id, partitions in assigned.items():
         numbers = sorted(partitions)
         parts += (topic_id.bytes, varint(len(numbers) + 1), *map(INT32.pack, numbers), NO_TAGS)
     return b"".join(parts)

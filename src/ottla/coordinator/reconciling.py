@@ -75,7 +75,7 @@ def _next(
     revoking: dict[uuid.UUID, frozenset[int]] = {}
     coming: dict[uuid.UUID, frozenset[int]] = {}
     waits = False
-    for topic_id in {*target, *now.assigned}:
+    for topic_id in dict.fromkeys((*target, *now.assigned)):
         should = target.get(topic_id, frozenset()) if topic_id in wanted else frozenset()
         has = now.assigned.get(topic_id, frozenset())
         # What it is giving up itself is nobody else's.
