@@ -104,7 +104,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "Features",
             "Names the features of its cluster (`metadata.version` and others) and their levels.",
-            "Names `transaction.version` only.",
+            "Names `group.version` and `transaction.version` only.",
             "There is no KRaft metadata whose format would have to be agreed on.",
             step=r"ApiVersions v[34]: .*",
             path=r"(supported|finalized)_features(\..*)?",
@@ -258,6 +258,22 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         ),
     ),
     CLEARER: (
+        Known(
+            "OffsetFetch with an epoch, but no member",
+            "UNKNOWN_SERVER_ERROR in a consumer group.",
+            "UNKNOWN_MEMBER_ID.",
+            "It is the member that is missing.",
+            step=r"OffsetFetch v(9|10): no member.*",
+            kafka="-1",
+            ottla="25",
+        ),
+        Known(
+            "A classic group whose assignments are not a consumer's",
+            "UNKNOWN_SERVER_ERROR to a member of the newer protocol that joins, without a message.",
+            "GROUP_ID_NOT_FOUND, as for other groups that cannot be upgraded, and says why.",
+            "The same reason deserves the same answer.",
+            step=r"ConsumerGroupHeartbeat v1: a strange assignment",
+        ),
         Known(
             "AddPartitionsToTxn for no transaction",
             "Does not answer.",
