@@ -293,3 +293,9 @@ class UnsupportedVersionError(BrokerError):
     """Client and broker have no version of a request in common."""
 
     code = 35
+
+
+class ProducerFencedError(BrokerError):
+    """Another producer with the same transactional id has taken over."""
+
+    code = 90

@@ -99,7 +99,9 @@ class Connection:
         return version
 
     def send(self, request: Message, newest: int | None = None) -> Any:
-        """The response of one request."""
+        """The response of one request. Those posted before must have been taken."""
+        if self._posted:
+            raise RuntimeError(f"{len(self._posted)} earlier answers of {self._peer} have not been taken")
         self.post(request, newest)
         return self.take()
 
