@@ -147,10 +147,12 @@ class Cluster:
         self._topics.clear()
         self._coordinators.clear()
 
-    def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicInfo]:
-        """Topics as they are now, or all of them; a name that is not there is an error."""
+    def topics(
+        self, names: Iterable[str] | None = None, *, skip_missing: bool = False
+    ) -> dict[str, TopicInfo]:
+        """Topics as they are now, or all of them; a name that is not there is an error, or left out."""
         wanted = None if names is None else list(dict.fromkeys(names))
-        return self.retrying(lambda: self._metadata(wanted))
+        return self.retrying(lambda: self._metadata(wanted, skip_missing=skip_missing))
 
     def leader(self, partition: TopicPartition) -> int:
         """The node that leads a partition; what was learned before will do."""
@@ -162,21 +164,25 @@ class Cluster:
             raise CodedError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader")
         return found
 
-    def topic(self, name: str) -> TopicInfo:
-        """A topic; what was learned before will do."""
-        return self._topics.get(name) or self._metadata([name])[name]
+    def topic(self, name: str, *, create: bool = False) -> TopicInfo:
+        """A topic; what was learned before will do. Some brokers create one that is to be written to."""
+        return self._topics.get(name) or self._metadata([name], create=create)[name]
 
     def nodes(self) -> list[int]:
         """All brokers that are there."""
         self.retrying(lambda: self._metadata([]))
         return sorted(self._addresses)
 
-    def _metadata(self, names: list[str] | None) -> dict[str, TopicInfo]:
+    def _metadata(
+        self, names: list[str] | None, *, create: bool = False, skip_missing: bool = False
+    ) -> dict[str, TopicInfo]:
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        answer = self.ask(None, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+        answer = self.ask(None, MetadataRequest(topics=topics, allow_auto_topic_creation=create))
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         found = {}
         for topic in answer.topics:
+            if skip_missing and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                continue
             if topic.error_code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
                 check(topic.error_code, f"topic {topic.name}")
             leaders = {entry.partition_index: entry.leader_id for entry in topic.partitions}
