@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from ottla.logtools import source
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify import LogReport, Surroundings, verify_log
-from ottla.logtools.verify_segment import SegmentCheck
 from ottla.logtools.writing import (
     Edit,
     bound_checkpoints,
@@ -101,7 +101,7 @@ def plan_repair(
 
 
 def _plan_log(
-    plan: RepairPlan, check: SegmentCheck, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
+    plan: RepairPlan, check: SegmentFacts, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
 ) -> list[Edit]:
     path = check.segment.path(layout.LOG)
     edits = []
@@ -138,7 +138,7 @@ def _plan_log(
 
 def _plan_epochs(
     plan: RepairPlan,
-    check: SegmentCheck,
+    check: SegmentFacts,
     report: LogReport,
     handled: set[tuple[str, int | None]],
     others: list[Edit],
