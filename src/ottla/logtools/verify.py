@@ -117,7 +117,7 @@ def _moved(before: Partition, after: Partition) -> set[str]:
 
 
 class LogCheck:
-    """The checks of one log across its segments. Files beside the log are read when this is made, before the log."""
+    """The checks of one log across its segments: first `epochs.known` for each, then `judge` what they found."""
 
     def __init__(self, fs: FileSystem, partition: Partition, around: Surroundings) -> None:
         self.partition = partition
@@ -129,13 +129,14 @@ class LogCheck:
         self.epochs = self._load_epochs()
         self._missing: list[MissingOffsets] = []
         self._checks: list[SegmentFacts] = []
-        self._note_other_files()
-        self._snapshots = self._read_snapshots()
-        self._producers.begin(fs, partition)
+        self._snapshots: dict[int, bytes] = {}
 
     def judge(self, checked: Iterable[SegmentFacts]) -> LogReport:
-        """What the checked segments, in order, say of the log."""
+        """What the checked segments, in order, say of the log. Files beside it are read first."""
         partition = self.partition
+        self._note_other_files()
+        self._snapshots = self._read_snapshots()
+        self._producers.begin(self._fs, partition)
         end_offset = self._judge_segments(checked)
         if partition.whole:
             self.epochs.finish(end_offset)
