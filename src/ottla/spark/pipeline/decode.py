@@ -51,8 +51,8 @@ class Decoder(Protocol):
     """Raw batches (as `plan.read_split` gives them) to rows."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """What the rows look like by now."""
+    def columns(self) -> pa.Schema:
+        """The decoded columns known by now, without metadata."""
 
     def decode(self, raw: pa.RecordBatch) -> Decoded: ...
 
@@ -64,20 +64,20 @@ class RecordDecoder:
         self._text = text
         value = pa.string() if text else pa.binary()
         kinds = _METADATA_TYPES | {"value": value}
-        self.schema = pa.schema([(name, kinds[name]) for name in SOURCE_COLUMNS])
+        self.columns = pa.schema([(name, kinds[name]) for name in SOURCE_COLUMNS])
 
     def decode(self, raw: pa.RecordBatch) -> Decoded:
         rows = pa.table([raw.column(name) for name in SOURCE_COLUMNS], names=list(SOURCE_COLUMNS))
         everything = pa.array(np.arange(raw.num_rows))
         if not self._text:
-            return Decoded(rows.cast(self.schema), everything, [])
+            return Decoded(rows.cast(self.columns), everything, [])
         try:
-            return Decoded(rows.cast(self.schema), everything, [])
+            return Decoded(rows.cast(self.columns), everything, [])
         except pa.ArrowInvalid:
             bad = [(at, why) for at, value in enumerate(raw.column("value")) if (why := _not_text(value))]
         wrong = pa.array([at for at, _ in bad], pa.int64())
         kept = everything.filter(pc.invert(pc.is_in(everything, wrong)))
-        return Decoded(rows.take(kept).cast(self.schema), kept, bad)
+        return Decoded(rows.take(kept).cast(self.columns), kept, bad)
 
 
 def _not_text(value: pa.Scalar) -> str:
@@ -96,9 +96,8 @@ class BlockDecoder:
         self._metadata = metadata
 
     @property
-    def schema(self) -> pa.Schema:
-        """What the rows look like: the decoded columns, then the metadata."""
-        return with_metadata(self._form.schema, self._metadata)
+    def columns(self) -> pa.Schema:
+        return self._form.schema
 
     def decode(self, raw: pa.RecordBatch) -> Decoded:
         values = raw.column("value")
@@ -149,7 +148,9 @@ class BlockDecoder:
         return rows
 
 
-def with_metadata(schema: pa.Schema, metadata: tuple[str, ...]) -> pa.Schema:
+def row_schema(columns: pa.Schema, metadata: tuple[str, ...]) -> pa.Schema:
+    """What rows look like: the decoded columns, then the metadata."""
+    schema = pa.schema([field.with_nullable(True) for field in columns])
     for name in metadata:
         schema = schema.append(pa.field(f"_{name}", _METADATA_TYPES[name]))
     return schema

@@ -44,7 +44,10 @@ class Checks:
             return None
         nothing = pa.scalar(None, pa.string())
         told = [pc.if_else(column, nothing, pa.scalar(name)) for name, column in passed]
-        return pc.binary_join_element_wise(*told, "; ", null_handling="skip") if len(told) > 1 else told[0]
+        if len(told) == 1:
+            return told[0]
+        joined = pc.binary_join_element_wise(*told, "; ", null_handling="skip")
+        return pc.if_else(pc.equal(joined, ""), nothing, joined)
 
 
 def _passed(tree: Node, rows: pa.Table) -> pa.Array:
