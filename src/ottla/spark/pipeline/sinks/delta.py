@@ -17,7 +17,14 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction
 
-from ottla.spark.pipeline.sinks.base import Commit, Landed, PipelineError, checked_partitions, new_columns, prefix_of
+from ottla.spark.pipeline.sinks.base import (
+    Commit,
+    Landed,
+    PipelineError,
+    checked_partitions,
+    new_columns,
+    prefix_of,
+)
 from ottla.spark.pipeline.table_files import Layout, NewFile
 
 _FACTS = "ottla"  # the key of the commit's own metadata
