@@ -89,6 +89,7 @@ class Block:
 
     def __init__(self, seed: int, block: int) -> None:
         self.seed = seed
+        self.block = block
         self.number = block * BLOCK
         self._data = tempfile.mkdtemp(prefix="ottla-fuzz-", dir="/dev/shm")
         self._world = World(f"{self._data}/data", queued=True, **_SETTINGS)
@@ -211,7 +212,7 @@ def check(seed: int, number: int) -> None:
         _block is None
         or _block.seed != seed
         or _block.number > number
-        or _block.number // BLOCK != number // BLOCK
+        or _block.block != number // BLOCK
     ):
         if _block is not None:
             _block.close()
