@@ -26,7 +26,7 @@ from tests.api.world import World
 from tests.fuzz.server_frames import TOPICS, a_stream
 from tests.server.wire import API_VERSIONS, FETCH, PRODUCE, api_versions, fetch, produce, records
 
-BLOCK = 250
+BLOCK = 10_000
 GOOD = "good"
 MAX_INPUT_S = 10.0
 _MAX_FRAME_BYTES = 1 << 20
