@@ -19,6 +19,7 @@ from tests.reliability import (
     broker_power_loss,
     crowds,
     faults,
+    groups_under_fire,
     histories,
     kill_under_load,
     power_loss,
@@ -38,6 +39,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
     "transaction_kills": (transaction_kills, 6),
+    "groups_under_fire": (groups_under_fire, 1),
 }
 
 
