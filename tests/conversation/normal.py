@@ -53,12 +53,7 @@ class Normaliser:
         name = getattr(message, "name", None) or getattr(message, "topic", None)
         if name and (topic_id := getattr(message, "topic_id", None)) is not None:
             self.topic_id(topic_id, name)
-        needed = {
-            f.name: f.of()
-            for f in message.FIELDS
-            if f.of is not None and not f.array and f.nullable_since is None
-        }
-        blank = type(message)(**needed)
+        blank = type(message)(**_needed(message))
         result = {}
         for field in message.FIELDS:
             if field.since <= version <= field.until:
@@ -190,7 +185,7 @@ def _needed(message: Message) -> dict[str, Message]:
     return {
         field.name: field.of()
         for field in message.FIELDS
-        if field.of is not None and not field.array and field.nullable_since is None
+        if field.of is not None and not field.array and field.nullable_since is None and field.tag is None
     }
 
 

@@ -23,6 +23,7 @@ from tests.reliability import (
     kill_under_load,
     power_loss,
     torn_files,
+    transaction_kills,
 )
 from tests.reliability.scenarios import Case, CaseError, run_cases
 
@@ -36,6 +37,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
+    "transaction_kills": (transaction_kills, 6),
 }
 
 

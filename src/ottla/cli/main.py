@@ -28,6 +28,7 @@ GROUPS = {
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve_command", "Start a broker."),
+    "spark": ("ottla.cli.spark", "Check, mend and move whole data directories with Spark."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
     "transactions": ("ottla.cli.transactions", "List and describe transactions, and end one that hangs."),
 }
