@@ -17,6 +17,7 @@ from ottla.coordinator.group_join import Joining, Joins
 from ottla.coordinator.group_members import Members
 from ottla.coordinator.group_offsets import Offsets, Place
 from ottla.coordinator.group_records import CommittedOffset, GroupMetadata, GroupRecord, OffsetCommit
+from ottla.coordinator.group_upkeep import Upkeep, tombstones_of
 from ottla.coordinator.member_updates import MemberUpdates
 from ottla.coordinator.migration import Migration
 from ottla.coordinator.pattern_resolver import PatternResolver
@@ -32,7 +33,6 @@ from ottla.protocol.messages.sync_group import SyncGroupRequest
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 _GROUP_ID_NOT_FOUND_SINCE = 9
-_MINUTE_MS = 60_000
 
 # What is to be committed: topic, its id if it is known, and per partition (number, offset, epoch, metadata).
 Commits = Sequence[tuple[str, uuid.UUID | None, Sequence[tuple[int, int, int, str]]]]
@@ -53,6 +53,7 @@ class GroupState:
         self._rebalances = Rebalances(shard, config, self.groups)
         self._joins = Joins(shard, config, self.groups, self._rebalances)
         self._members = Members(self.groups, self._rebalances)
+        self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
         self._make_consumer_parts()
 
     def _make_consumer_parts(self) -> None:
@@ -116,7 +117,8 @@ class GroupState:
             for member in group.members.values():
                 self._rebalances.touch(group, member)
         self._consumers.loaded()
-        self._plan_expiry()
+        self._patterns.newest_topic = self._image().revision
+        self._upkeep.plan()
 
     def unloaded(self, error: BrokerError) -> None:
         self._consumers.timers.forget_all()
@@ -278,51 +280,8 @@ class GroupState:
             OffsetCommit(group_id, place.topic, place.partition, None)
             for place in sorted(self.offsets.places(group_id))
         ]
-        records += _tombstones(group)
+        records += tombstones_of(group)
         return Result(None, records, whole=False)
-
-    # -- what goes by itself
-
-    def _plan_expiry(self) -> None:
-        def expire(state: GroupState, now_ms: int) -> Result[GroupRecord]:
-            self._plan_expiry()
-            return self.expire(now_ms)
-
-        self._shard.call_later(self._config.offsets_retention_check_interval_ms, expire)
-
-    def expire(self, now_ms: int) -> Result[GroupRecord]:
-        """Forget offsets that nobody has needed for long, and groups that have nothing left."""
-        records: list[GroupRecord] = []
-        for group in self.all_groups():
-            expired = self._expired(group, now_ms)
-            records += (OffsetCommit(group.group_id, *place, None) for place in expired)
-            left = self.offsets.places(group.group_id).difference(expired)
-            if not left and not group.members and not (isinstance(group, Group) and group.pending):
-                records += _tombstones(group)
-        return Result(None, records, whole=False)
-
-    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
-        empty_since_ms = None
-        if isinstance(group, Group):
-            is_empty = group.phase is GroupPhase.EMPTY
-            is_known = group.phase is GroupPhase.STABLE and group.is_consumers and group.topics is not None
-            if group.protocol_type is not None and not is_empty and not is_known:
-                return []
-            if group.protocol_type is not None and is_empty and group.timestamp >= 0:
-                empty_since_ms = group.timestamp
-        retention_ms = self._config.offsets_retention_minutes * _MINUTE_MS
-        expired = []
-        for place, commit in self.offsets.of(group.group_id).items():
-            if group.is_subscribed(place.topic) or self.offsets.is_unstable(group.group_id, place):
-                continue
-            base_ms = commit.commit_timestamp if empty_since_ms is None else empty_since_ms
-            if commit.expire_timestamp >= 0:
-                is_over = now_ms >= commit.expire_timestamp
-            else:
-                is_over = now_ms - base_ms >= retention_ms
-            if is_over:
-                expired.append(place)
-        return expired
 
     def follow_topics(
         self, changed: frozenset[str], deleted: frozenset[str], are_new: bool, now_ms: int
@@ -331,8 +290,8 @@ class GroupState:
         if are_new:
             self._patterns.newest_topic = self._image().revision
         for group in self.consumer_groups.values():
-            if not group.needs_refresh and not changed.isdisjoint(group.topics(group.members.values())):
-                group.needs_refresh = True
+            if not group.needs_refresh:
+                group.needs_refresh = not changed.isdisjoint(group.topics(group.members.values()))
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
             for group_id in (*self.groups, *self.consumer_groups)
@@ -340,9 +299,3 @@ class GroupState:
             if place.topic in deleted
         ]
         return Result(None, records, whole=False)
-
-
-def _tombstones(group: Group | ConsumerGroup) -> list[GroupRecord]:
-    if isinstance(group, Group):
-        return [GroupMetadata(group.group_id, None)]
-    return [*group.tombstones()]

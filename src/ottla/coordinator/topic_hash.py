@@ -5,7 +5,6 @@ It is written with the group's epoch, so it has to be the number that Kafka woul
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 
 from ottla.cluster.image import ClusterImage, TopicInfo
@@ -17,7 +16,7 @@ class TopicHashes:
     """The hashes of topics; each is computed once, until the topic changes."""
 
     def __init__(self) -> None:
-        self._known: dict[uuid.UUID, tuple[TopicInfo, int]] = {}
+        self._known: dict[str, tuple[TopicInfo, int]] = {}
 
     def of_group(self, topics: Iterable[str], image: ClusterImage) -> int:
         """The hash of all of these topics that there are; 0 if there is none."""
@@ -28,14 +27,10 @@ class TopicHashes:
         return _signed(xxh3_64(data))
 
     def _of(self, info: TopicInfo, image: ClusterImage) -> int:
-        known = self._known.get(info.topic_id)
+        known = self._known.get(info.name)
         if known is None or known[0] is not info:
-            known = self._known[info.topic_id] = info, xxh3_64(_described(info, image))
+            known = self._known[info.name] = info, xxh3_64(_described(info, image))
         return known[1]
-
-    def forget_all_but(self, topic_ids: Iterable[uuid.UUID]) -> None:
-        kept = set(topic_ids)
-        self._known = {topic_id: entry for topic_id, entry in self._known.items() if topic_id in kept}
 
 
 def _described(info: TopicInfo, image: ClusterImage) -> bytes:
