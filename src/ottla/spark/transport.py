@@ -51,17 +51,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BadBytes:
-    """Bytes that are not good batches, where batches should be."""
+    """Bytes that are not good batches, where those of the offsets [from_offset, to_offset) should be."""
 
     where: str
     position: int  # in the file, or in the response
-    base_offset: int  # what the header says, or the offset that was expected there
+    from_offset: int
+    to_offset: int
     meaning: str
     data: bytes
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: at position {self.position}, offset {self.base_offset}: {self.meaning}"
+            f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
             f" ({len(self.data)} bytes)"
         )
 
@@ -121,7 +122,7 @@ def blocks(
             yield Block(rows, count, view, 0, where, ranges)
     if status not in (kernel.OK, kernel.TRUNCATED):
         offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-        yield BadBytes(where, at, offset, kernel.STATUS_MEANING[status], bytes(view[at:]))
+        yield BadBytes(where, at, offset, MAX_OFFSET, kernel.STATUS_MEANING[status], bytes(view[at:]))
 
 
 def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Aborted]) -> Iterator[Aborted]:
