@@ -24,13 +24,13 @@ from ottla.spark.options import Bound
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
 from ottla.spark.pipeline.columns import find_columns, grows, merged
 from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.progress import commit_progress
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.sinks.base import Commit
 from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.pipeline.progress import commit_progress
 from ottla.spark.plan import DataLostError, latest_offsets, plan_splits, starting_offsets
 
 _PATIENCE_S = 5.0  # between two looks for a broker that does not answer

@@ -15,6 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -66,7 +67,7 @@ class SourceRows:
         name = os.path.join(self.receipts, f"{index}-{uuid.uuid4().hex}")
         with open(f"{name}.tmp", "wb") as file:
             pickle.dump(receipt, file)
-        os.replace(f"{name}.tmp", f"{name}.receipt")
+        Path(f"{name}.tmp").replace(f"{name}.receipt")
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class SqlBatch:
         return [Result(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
 
     def _read_receipts(self) -> list[Result]:
-        names = sorted(os.listdir(self._receipts)) if os.path.isdir(self._receipts) else []
+        names = sorted(os.listdir(self._receipts)) if Path(self._receipts).is_dir() else []
         chosen = {name.partition("-")[0]: name for name in names if name.endswith(".receipt")}
         found = []
         for name in chosen.values():
@@ -214,6 +215,6 @@ def load_function(pipeline: Pipeline, session: SparkSession) -> Callable[[Any], 
 
 def _remove_if_empty(folder: str) -> None:
     try:
-        os.rmdir(folder)
+        Path(folder).rmdir()
     except OSError:
         return

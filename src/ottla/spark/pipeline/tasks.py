@@ -1,4 +1,4 @@
-"""What one task does with one split: read, decode, check, write files. Runs in an executor's Python, without the JVM."""
+"""What one task does with one split: read, decode, check, write. It runs in an executor's Python, without the JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta tables, through deltalake: the commit holds the files, the offsets, and a transaction id that Delta itself keeps.
+"""Delta tables, through deltalake: a commit holds the files, the offsets, and a transaction id that Delta keeps.
 
 Delta refuses a second commit with the same application's id beside it, so of two drivers only one can land a batch.
 """

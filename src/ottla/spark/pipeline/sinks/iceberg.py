@@ -106,10 +106,9 @@ class IcebergSink:
         making = catalog.create_table_transaction(
             self._name, rows, location=f"file://{self.path}", properties=_PROPERTIES
         )
-        with making:
-            with making.update_spec() as spec:
-                for name in self._partition_by:
-                    spec.add_field(name, IdentityTransform(), name)
+        with making, making.update_spec() as spec:
+            for name in self._partition_by:
+                spec.add_field(name, IdentityTransform(), name)
         return catalog.load_table(self._name)
 
     def _commit(self, table: Table, commit: Commit) -> None:

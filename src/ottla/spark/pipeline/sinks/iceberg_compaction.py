@@ -33,14 +33,13 @@ def compact_table(table: Table, path: str) -> str:
         for chunk in _chunks(files):
             merged.append(_merge(path, chunk, schema))
             removed += chunk
-    with table.transaction() as change:
-        with change.update_snapshot().overwrite() as snapshot:
-            for file in removed:
-                snapshot.delete_data_file(file)
-            for name in merged:
-                snapshot.append_data_file(
-                    parquet_file_to_data_file(table.io, change.table_metadata, f"file://{name}")
-                )
+    with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
+        for file in removed:
+            snapshot.delete_data_file(file)
+        for name in merged:
+            snapshot.append_data_file(
+                parquet_file_to_data_file(table.io, change.table_metadata, f"file://{name}")
+            )
     return f"{len(removed)} files became {len(merged)}"
 
 

@@ -16,6 +16,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ class ParquetSink:
         state = self._log.state()
         if state.schema is not None:
             checked_partitions(state.partition_by, self._partition_by, self.path)
-        elif os.path.isdir(self.path) and any(not name.startswith("_") for name in os.listdir(self.path)):
+        elif Path(self.path).is_dir() and any(not name.startswith("_") for name in os.listdir(self.path)):
             raise PipelineError(
                 f"{self.path} has files that no commit of ottla names; choose an empty directory"
             )
@@ -100,7 +101,7 @@ class ParquetSink:
             source = os.path.join(self.path, file["staged"])
             if not os.path.exists(target):
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.replace(source, target)
+                Path(source).replace(target)
         for path in entry.removed:
             if os.path.exists(os.path.join(self.path, path)):
                 os.unlink(os.path.join(self.path, path))

@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ottla.spark.pipeline.sinks.base import PipelineError
@@ -83,7 +84,7 @@ class CommitLog:
             os.unlink(temporary)
         _sync(self._place)
         if (version + 1) % _SUMMARY_EVERY == 0:
-            os.replace(self._write(json.dumps(asdict(self.state()))), self._name(version, ".summary"))
+            Path(self._write(json.dumps(asdict(self.state())))).replace(self._name(version, ".summary"))
 
     def _write(self, text: str) -> str:
         path = os.path.join(self._place, f"_{uuid.uuid4().hex}.tmp")
@@ -102,7 +103,7 @@ class CommitLog:
         return found
 
     def _versions(self, suffix: str) -> list[int]:
-        names = os.listdir(self._place) if os.path.isdir(self._place) else []
+        names = os.listdir(self._place) if Path(self._place).is_dir() else []
         return sorted(int(name[: -len(suffix)]) for name in names if name.endswith(suffix) and name[0] != "_")
 
 
