@@ -160,17 +160,18 @@ def _fetch(
 
 
 def _whole_batches(records: memoryview, offset: int) -> tuple[int, int]:
-    """How many bytes whole batches have, and the offset after the last. The end of an answer may be cut anywhere."""
+    """How many bytes whole batches have, and the offset after the last. The end of an answer may be cut anywhere.
+
+    A batch that is wrong inside is for the reader to find; where the next one begins must be known.
+    """
     rows = array("q", bytes(8 * kernel.ROW * _SCAN_ROWS))
-    at, next_offset = 0, offset
-    while at < len(records):
+    at, next_offset, status = 0, offset, kernel.OK
+    while at < len(records) and status == kernel.OK:
         count, at, status = kernel.scan(records, at, len(records), rows, 0)
         if count:
             next_offset = max(next_offset, rows[(count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
-        if status == kernel.TRUNCATED:
-            break
-        if status != kernel.OK:
-            raise CorruptRecordError(f"fetched after offset {next_offset}: {kernel.STATUS_MEANING[status]}")
+    if status not in (kernel.OK, kernel.TRUNCATED):
+        raise CorruptRecordError(f"fetched after offset {next_offset}: {kernel.STATUS_MEANING[status]}")
     if not at and len(records):
         raise CodedError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch at offset {offset} is larger than a fetch")
     return at, next_offset

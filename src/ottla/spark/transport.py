@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from typing_extensions import Buffer
 
 from ottla.records import kernel
-from ottla.records.batch import CONTROL, MAGIC_V2
+from ottla.records.batch import CONTROL, MAGIC_V2, OVERHEAD_SIZE
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.storage.layout import TopicPartition
@@ -115,13 +115,18 @@ def blocks(
     view = memoryview(data)
     ranges = abort_ranges(_until_their_markers(view, rows, list(aborted)))
     at, status = 0, kernel.OK
-    while at < len(view) and status == kernel.OK:
+    while at < len(view) and status != kernel.TRUNCATED:
         count, at, status = kernel.scan(view, at, len(view), rows, kernel.CHECK_CRC)
         if count:
             yield Block(rows, count, view, 0, where, ranges)
-    if status not in (kernel.OK, kernel.TRUNCATED):
-        offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-        yield BadBytes(where, at, offset, kernel.STATUS_MEANING[status], bytes(view[at:]))
+        if status not in (kernel.OK, kernel.TRUNCATED):
+            offset = int.from_bytes(view[at : at + 8], "big", signed=True)
+            size = OVERHEAD_SIZE + int.from_bytes(view[at + 8 : at + OVERHEAD_SIZE], "big", signed=True)
+            if size <= OVERHEAD_SIZE:
+                size = len(view) - at  # nothing says where the next one begins
+            meaning = kernel.STATUS_MEANING[status]
+            yield BadBytes(where, at, offset, meaning, bytes(view[at : at + size]))
+            at += size
 
 
 def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Aborted]) -> Iterator[Aborted]:
@@ -141,6 +146,10 @@ def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Abort
 
 def open_transport(options: ReadOptions) -> Transport:
     """The transport that the options ask for."""
+    if not options.paths:
+        from ottla.spark.fetching import FetchTransport
+
+        return FetchTransport(options)
     from ottla.spark.files import FileTransport
 
     return FileTransport(options)

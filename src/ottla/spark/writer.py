@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from ottla.errors import ConfigError
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
 from ottla.spark.sending import Sent, Turn, send_rows
@@ -30,7 +31,9 @@ class TaskDone(WriterCommitMessage):
 class TopicWriter(DataSourceArrowWriter):
     """Made on the driver; `write` runs in each task."""
 
-    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError("a topic is only appended to: use mode append")
         self._options = options
         check_columns(to_arrow_schema(schema), options.topic)
 
