@@ -21,7 +21,15 @@ from ottla.spark.pipeline.toml_file import TomlFile
 
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
 AVAILABLE_NOW = "available_now"
-_UNITS_S = {"ms": 0.001, "millisecond": 0.001, "s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "hour": 3600.0}
+_UNITS_S = {
+    "ms": 0.001,
+    "millisecond": 0.001,
+    "s": 1.0,
+    "second": 1.0,
+    "m": 60.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+}
 
 
 @dataclass(frozen=True)
@@ -231,7 +239,9 @@ class _Builder:
     def _sink(self, source: Source) -> Sink:
         keys = self._toml.table("sink")
         if keys["format"] is None:
-            raise self._toml.complain("name a format: delta, iceberg, parquet, topic or console", "sink", None)
+            raise self._toml.complain(
+                "name a format: delta, iceberg, parquet, topic or console", "sink", None
+            )
         if keys["format"] in TABLE_FORMATS and keys["path"] is None:
             raise self._toml.complain("a table needs a path", "sink", None)
         bootstrap = keys["bootstrap"] or source.bootstrap

@@ -152,9 +152,9 @@ class Runner:
         if fresh:
             first = starting_offsets(dataclasses.replace(self._options, starting=Bound(EARLIEST)))
             start |= {partition: first[partition] for partition in fresh}
-        for partition, end in goal.items():
-            if end < start[partition]:
-                start[partition] = self._shrunk(str(partition), start[partition], end)
+        for partition, last in goal.items():
+            if last < start[partition]:
+                start[partition] = self._shrunk(str(partition), start[partition], last)
         end = start | offset_math.limit(start, goal, self._pipeline.max_records)
         if end == start:
             return None
@@ -163,7 +163,9 @@ class Runner:
     def _shrunk(self, partition: str, known: int, end: int) -> int:
         what = f"{partition} ends at {end}, before {known}, up to which it has been read: it was cut, or made anew"
         if self._options.fail_on_data_loss:
-            raise DataLostError(f"{what}. With failOnDataLoss=false in [source.options] it is read from there on")
+            raise DataLostError(
+                f"{what}. With failOnDataLoss=false in [source.options] it is read from there on"
+            )
         self._watcher.note(what)
         return end
 
@@ -259,5 +261,3 @@ def _facts(plan: Plan, results: Sequence[Result], began: float) -> dict[str, Any
         "start": offset_math.to_nested(plan.start),
         "took_ms": round((time.time() - began) * 1000),
     }
-
-
