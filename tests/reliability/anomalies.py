@@ -1,8 +1,8 @@
 """Finds what must not be in a recorded history of transactions and polls, in the manner of the published workloads.
 
 A history is what clients saw: which transactions they wrote and how those ended, and what each poll of each reader
-returned. Nothing is taken from the broker. A reader here is one stretch of reading: after a rebalance or a seek the same
-consumer is another reader.
+returned. Nothing is taken from the broker. A reader here is one stretch of reading: after a rebalance or a seek the
+same consumer is another reader.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One worker of a read-process-write load, in a process of its own that may be killed at any moment.
 
-It reads `in` as a member of a group, writes each record to the same partition of `out`, and commits the group's offsets
-with it; now and then it aborts instead and does it again. Whatever it sees and does goes to a file, line by line, before
-its consequences can be seen by anybody.
+It reads `in` as a member of a group, writes each record to the same partition of `out`, and commits the group's
+offsets with it; now and then it aborts instead and does it again. Whatever it sees and does goes to a file, line by
+line, before its consequences can be seen by anybody.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ IN, OUT, GROUP = "in", "out", "workers"
 BATCH = 100
 TIMEOUT_S = 60.0
 ATTEMPT_S = 5.0
-# librdkafka sometimes waits for ever for the answer to a commit of offsets that the broker's end has swallowed, whatever
-# limit it is given: whoever makes no progress ends itself, and is started again.
+# librdkafka sometimes waits for ever for the answer to a commit of offsets that the broker's end has swallowed,
+# whatever limit it is given: whoever makes no progress ends itself, and is started again.
 STUCK_S = 12.0
 ABORTED = 0.1  # the share of transactions that are aborted without need
 
