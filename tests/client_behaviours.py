@@ -679,6 +679,60 @@ class Groups(Behaviours):
         ottla.ok("groups", "reset", group, f"--to={place}")
         assert ottla.lines("groups", "describe", group, "--json")[0]["partitions"][0]["committed"] == offset
 
+    @pytest.mark.parametrize(("shift", "offset"), [(1, 3), (-1, 1), (0, 2), (99, 4), (-99, 0)])
+    def test_offsets_are_shifted(self, ottla: Ottla, group: str, shift: int, offset: int) -> None:
+        ottla.ok("groups", "reset", group, f"--shift={shift}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["partitions"][0]["committed"] == offset
+
+    def test_offsets_are_set_to_a_time(self, ottla: Ottla, topic: str, group: str) -> None:
+        times = [record["timestamp"] for record in ottla.lines("consume", topic, 0, "--json")]
+        ottla.ok("groups", "reset", group, f"--to=@{times[-1] + 1}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["lag"] == 0
+        ottla.ok("groups", "reset", group, f"--to=@{times[0]}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["lag"] == 4
+
+    def test_what_makes_no_sense_is_said(self, ottla: Ottla, topic: str, group: str) -> None:
+        for wrong in ((), ("--to", "latest", "--shift", 1), ("--to", "max-timestamp"), ("--to", "soon")):
+            assert ottla("groups", "reset", group, *wrong).exit_code == 2
+        nowhere = ottla("groups", "reset", group, "--shift", 1, "--topic", f"{topic}:1")
+        assert (nowhere.exit_code, "no offset" in nowhere.stderr) == (1, True)
+        nothing = ottla("groups", "reset", _new_name(), "--to", "latest")
+        assert (nothing.exit_code, "--topic" in nothing.stderr) == (1, True)
+        assert ottla("groups", "reset", group, "--to", "latest", "--topic", "no-such-topic").exit_code == 1
+        away = ottla("groups", "delete", group, "--yes", "--bootstrap", "localhost:1", "--timeout", 1)
+        assert away.exit_code == 1
+
+    def test_members_without_a_partition_are_shown(
+        self, ottla: Ottla, group: str, topic: str, reader: Consumer
+    ) -> None:
+        """One partition less than members: somebody has nothing to do."""
+        config = {
+            "bootstrap.servers": ottla.bootstrap,
+            "group.id": group,
+            "client.id": "other",
+            "log_level": 0,
+            "partition.assignment.strategy": "range",
+        }
+        others = [Consumer(config) for _ in range(3)]
+        try:
+            for other in others:
+                other.subscribe([topic])
+            deadline = time.monotonic() + DEADLINE_S
+            idle: list[Any] = []
+            while len(idle) != 1:
+                assert time.monotonic() < deadline
+                for consumer in (reader, *others):
+                    consumer.poll(0.02)
+                (described,) = ottla.lines("groups", "describe", group, "--json")
+                idle = described["idle"] if described["state"] == "stable" else []
+            assert described["members"] == 4
+            assert idle[0]["member"] not in {row["member"] for row in described["partitions"]}
+            lines = ottla.ok("groups", "describe", group).splitlines()
+            assert any(line.split()[:6] == ["-"] * 5 + [idle[0]["member"]] for line in lines)
+        finally:
+            for other in others:
+                other.close()
+
     def test_a_group_is_deleted_once(self, ottla: Ottla, group: str) -> None:
         assert ottla.ok("groups", "delete", group, "--yes") == f"{group}: deleted\n"
         assert ottla("groups", "delete", group, "--yes").exit_code == 1

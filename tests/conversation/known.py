@@ -104,7 +104,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "Features",
             "Names the features of its cluster (`metadata.version` and others) and their levels.",
-            "Names `transaction.version` only.",
+            "Names `group.version` and `transaction.version` only.",
             "There is no KRaft metadata whose format would have to be agreed on.",
             step=r"ApiVersions v[34]: .*",
             path=r"(supported|finalized)_features(\..*)?",
@@ -259,12 +259,43 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
     ),
     CLEARER: (
         Known(
+            "OffsetFetch with an epoch, but no member",
+            "UNKNOWN_SERVER_ERROR in a consumer group.",
+            "UNKNOWN_MEMBER_ID.",
+            "It is the member that is missing.",
+            step=r"OffsetFetch v(9|10): no member.*",
+            kafka="-1",
+            ottla="25",
+        ),
+        Known(
+            "A classic group whose assignments are not a consumer's",
+            "UNKNOWN_SERVER_ERROR to a member of the newer protocol that joins, without a message.",
+            "GROUP_ID_NOT_FOUND, as for other groups that cannot be upgraded, and says why.",
+            "The same reason deserves the same answer.",
+            step=r"ConsumerGroupHeartbeat v1: a strange assignment",
+        ),
+        Known(
             "AddPartitionsToTxn for no transaction",
             "Does not answer.",
             "An empty answer.",
             "Whoever asks should not have to wait for a timeout.",
             step=r"AddPartitionsToTxn v[45]: nothing",
             kafka='"no answer"',
+        ),
+        Known(
+            "JoinGroup and SyncGroup that are asked again",
+            "A member that asks again before it was answered gets the second answer only: the first never comes.",
+            "REBALANCE_IN_PROGRESS for the first.",
+            "Whoever still waits on the old connection should not have to wait for a timeout.",
+            step=r"(JoinGroup|SyncGroup) v\d+: before the connection was lost",
+            kafka='"no answer"',
+        ),
+        Known(
+            "A protocol twice in JoinGroup",
+            "UNKNOWN_SERVER_ERROR; the group has a rebalance all the same.",
+            "INVALID_REQUEST, and nothing changes.",
+            "It is the request that is wrong.",
+            step=r"JoinGroup v\d+: a protocol twice",
         ),
         Known(
             "Null records",

@@ -20,6 +20,7 @@ from tests.reliability import (
     crowds,
     exactly_once,
     faults,
+    groups_under_fire,
     histories,
     kill_under_load,
     power_loss,
@@ -40,6 +41,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "crowds": (crowds, 1),
     "transaction_kills": (transaction_kills, 6),
     "exactly_once": (exactly_once, 1),
+    "groups_under_fire": (groups_under_fire, 1),
 }
 
 

@@ -83,8 +83,14 @@ def describe(
 def reset(
     name: Annotated[str, typer.Argument(metavar="GROUP")],
     to: Annotated[
-        str, typer.Option(metavar="PLACE", help="earliest, latest, an offset, -N, a time, or @MS.")
-    ],
+        str | None, typer.Option(metavar="PLACE", help="earliest, latest, an offset, -N, a time, or @MS.")
+    ] = None,
+    shift: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Instead of --to: N records on from where the group is; back with -N."
+        ),
+    ] = None,
     topic: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,15 +113,19 @@ def reset(
       ottla groups reset readers --to earliest --dry-run
       ottla groups reset readers --to -1h --topic orders
       ottla groups reset readers --to 42 --topic orders:0
+      ottla groups reset readers --shift -10
     """
-    from ottla.cli import groups_work as work
+    from ottla.cli import groups_reset as work
     from ottla.cli.client_offsets import Kind, parse_place
 
-    place = parse_place(to)
-    if place.kind is Kind.MAX_TIMESTAMP:
+    if (to is None) == (shift is None):
+        misuse("write either --to or --shift")
+    place = None if to is None else parse_place(to)
+    if place is not None and place.kind is Kind.MAX_TIMESTAMP:
         misuse(f"--to {to}: write earliest, latest, an offset, -N, a time, or @MS (epoch milliseconds)")
     with connect(bootstrap, settings, timeout) as kafka:
-        if not work.reset(kafka, name, place, topic or (), dry_run=dry_run, as_json=json):
+        target = place if place is not None else work.Shift(shift or 0)
+        if not work.reset(kafka, name, target, topic or (), dry_run=dry_run, as_json=json):
             raise typer.Exit(1)
 
 

@@ -1,15 +1,16 @@
-"""What the commands of `ottla groups` do."""
+"""What the commands of `ottla groups` do; groups_reset.py moves offsets."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import Kafka, columns, complain, explain, fail, is_error, next_step
-from ottla.cli.client_offsets import Bounds, Place, bounds_of, resolve
+from ottla.cli.client import LOOK_AGAIN_S, Kafka, columns, complain, explain, fail, is_error, next_step
+from ottla.cli.client_offsets import Bounds, bounds_of
 from ottla.cli.json_text import to_json
 
 Partition = tuple[str, int]
@@ -25,6 +26,20 @@ class Owner(NamedTuple):
 
 
 NOBODY = Owner("", None, "", "")
+
+# A coordinator that has just begun reads first what its groups have done before.
+_PASSING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+
+
+def settle(kafka: Kafka, ask: Callable[[], Mapping[Any, Any]]) -> dict[Any, Any]:
+    """The answers of a coordinator, asked again while it cannot tell."""
+    deadline = time.monotonic() + kafka.timeout_s
+    while True:
+        found = kafka.settle(ask())
+        passing = any(is_error(answer) and answer.name() in _PASSING for answer in found.values())
+        if not passing or time.monotonic() > deadline:
+            return found
+        time.sleep(LOOK_AGAIN_S)
 
 
 # -- list
@@ -85,8 +100,9 @@ def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
     if not names:
         return True
     unique = list(dict.fromkeys(names))
-    answers = kafka.admin.describe_consumer_groups(unique, request_timeout=kafka.timeout_s)
-    found = kafka.settle(answers)
+    found = settle(
+        kafka, lambda: kafka.admin.describe_consumer_groups(unique, request_timeout=kafka.timeout_s)
+    )
     all_there = True
     for name, group in found.items():
         if is_error(group) or (_word(group.state) == "dead" and not group.members):
@@ -102,9 +118,10 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
     offsets = committed(kafka, name)
     owners = _owners(group)
     wanted = sorted({*offsets, *owners})
-    ends = _bounds(kafka, wanted)
+    ends = bounds(kafka, wanted)
     partitions = [_row(at, offsets.get(at), owners.get(at, NOBODY), ends.get(at)) for at in wanted]
     lag = sum(row["lag"] or 0 for row in partitions)
+    idle = [_owner(member) for member in group.members if not _assigned(member)]
     fields = {
         "group": name,
         "state": _word(group.state),
@@ -114,7 +131,8 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
         "lag": lag,
     }
     if as_json:
-        print(to_json({**fields, "partitions": partitions}))
+        without = [dict(zip(("member", "instance", "client", "host"), owner, strict=True)) for owner in idle]
+        print(to_json({**fields, "partitions": partitions, "idle": without}))
         return
     assignor = f", {group.partition_assignor}" if group.partition_assignor else ""
     print(f"{name}  {fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
@@ -133,12 +151,16 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
                 row["host"] or "-",
             )
         )
+    rows += (
+        ("  -", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host)
+        for owner in idle
+    )
     if len(rows) > 1:
         sys.stdout.write(columns(rows, right=(1, 2, 3, 4)))
 
 
-def _row(at: Partition, offset: int | None, owner: Owner, bounds: Bounds | None) -> dict[str, Any]:
-    end = None if bounds is None else bounds.latest
+def _row(at: Partition, offset: int | None, owner: Owner, ends: Bounds | None) -> dict[str, Any]:
+    end = None if ends is None else ends.latest
     return {
         "topic": at[0],
         "partition": at[1],
@@ -155,10 +177,17 @@ def _row(at: Partition, offset: int | None, owner: Owner, bounds: Bounds | None)
 def _owners(group: Any) -> dict[Partition, Owner]:
     owners = {}
     for member in group.members:
-        owner = Owner(member.member_id, member.group_instance_id, member.client_id, member.host)
-        for at in member.assignment.topic_partitions if member.assignment else ():
-            owners[at.topic, at.partition] = owner
+        for at in _assigned(member):
+            owners[at.topic, at.partition] = _owner(member)
     return owners
+
+
+def _owner(member: Any) -> Owner:
+    return Owner(member.member_id, member.group_instance_id, member.client_id, member.host)
+
+
+def _assigned(member: Any) -> Sequence[Any]:
+    return member.assignment.topic_partitions if member.assignment else ()
 
 
 def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
@@ -166,8 +195,9 @@ def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     request = [ConsumerGroupTopicPartitions(name)]
-    answers = kafka.admin.list_consumer_group_offsets(request, request_timeout=kafka.timeout_s)
-    (found,) = kafka.settle(answers).values()
+    (found,) = settle(
+        kafka, lambda: kafka.admin.list_consumer_group_offsets(request, request_timeout=kafka.timeout_s)
+    ).values()
     if is_error(found):
         fail(f"{name}: {explain(found)}", next_step(found))
     return {
@@ -177,7 +207,7 @@ def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
     }
 
 
-def _bounds(kafka: Kafka, wanted: Sequence[Partition]) -> Mapping[Partition, Bounds]:
+def bounds(kafka: Kafka, wanted: Sequence[Partition]) -> Mapping[Partition, Bounds]:
     """The ends of the partitions that are still there: a group may remember deleted topics."""
     there = kafka.describe([topic for topic, _ in wanted])
     known = {
@@ -187,73 +217,6 @@ def _bounds(kafka: Kafka, wanted: Sequence[Partition]) -> Mapping[Partition, Bou
         for partition in found.partitions
     }
     return bounds_of(kafka, [at for at in wanted if at in known])
-
-
-# -- reset
-
-
-def reset(
-    kafka: Kafka, name: str, place: Place, topics: Sequence[str], *, dry_run: bool, as_json: bool
-) -> bool:
-    """Whether all offsets were set, or could be."""
-    before = committed(kafka, name)
-    wanted = _wanted(kafka, topics) if topics else sorted(before)
-    if not wanted:
-        fail(f"{name} has no offsets", "name the topics with --topic")
-    _check_idle(kafka, name)
-    bounds = _bounds(kafka, wanted)
-    places = resolve(kafka, place, bounds)
-    after = {
-        at: min(max(offset, bounds[at].earliest), bounds[at].latest) for at, offset in sorted(places.items())
-    }
-    failed = {} if dry_run else _alter(kafka, name, after)
-    rows: list[Sequence[object]] = [("topic", "partition", "before", "after")]
-    for at, offset in after.items():
-        if at in failed:
-            complain(f"{at[0]}-{at[1]}: {explain(failed[at])}", next_step(failed[at]))
-        elif as_json:
-            fields = {"topic": at[0], "partition": at[1], "before": before.get(at), "after": offset}
-            print(to_json({"group": name, **fields, "done": not dry_run}))
-        else:
-            rows.append((at[0], at[1], before.get(at, "-"), offset))
-    if not as_json:
-        sys.stdout.write(columns(rows, right=(1, 2, 3)))
-        if dry_run:
-            print("nothing was changed: this was a dry run", file=sys.stderr)
-    return not failed
-
-
-def _check_idle(kafka: Kafka, name: str) -> None:
-    """A reader would overwrite what is set here with its next commit."""
-    answers = kafka.admin.describe_consumer_groups([name], request_timeout=kafka.timeout_s)
-    group = kafka.settle(answers)[name]
-    if not is_error(group) and group.members:
-        fail(f"{name} has {len(group.members)} members", "stop them, then try again")
-
-
-def _wanted(kafka: Kafka, topics: Sequence[str]) -> list[Partition]:
-    wanted: set[Partition] = set()
-    for text in topics:
-        topic, colon, numbers = text.partition(":")
-        if colon and not all(number.isdecimal() for number in numbers.split(",")):
-            raise typer.BadParameter(f"--topic {text!r}: write TOPIC or TOPIC:0,2")
-        chosen = [int(number) for number in numbers.split(",")] if colon else None
-        wanted.update((topic, number) for number in kafka.partitions(topic, chosen))
-    return sorted(wanted)
-
-
-def _alter(kafka: Kafka, name: str, offsets: Mapping[Partition, int]) -> dict[Partition, Any]:
-    """Set the offsets; the partitions for which that failed, and why."""
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
-    request = ConsumerGroupTopicPartitions(
-        name, [TopicPartition(*at, offset) for at, offset in offsets.items()]
-    )
-    answers = kafka.admin.alter_consumer_group_offsets([request], request_timeout=kafka.timeout_s)
-    (found,) = kafka.settle(answers).values()
-    if is_error(found):
-        return dict.fromkeys(offsets, found)
-    return {(at.topic, at.partition): at.error for at in found.topic_partitions if at.error is not None}
 
 
 # -- delete

@@ -118,8 +118,16 @@ def one_of(*names: str) -> Check:
     return Check(f"one of {', '.join(names)}", lambda value: value in names)
 
 
+def one_of_in_any_case(*names: str) -> Check:
+    return Check(f"one of {', '.join(names)}", lambda value: value.lower() in names)
+
+
 def some_of(*names: str) -> Check:
     return Check(f"any of {', '.join(names)}, or empty", lambda value: value <= set(names))
+
+
+def each_of(*names: str) -> Check:
+    return Check(f"some of {', '.join(names)}", lambda value: len(value) > 0 and set(value) <= set(names))
 
 
 NOT_EMPTY = Check("at least one entry", lambda value: len(value) > 0)
