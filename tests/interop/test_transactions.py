@@ -95,23 +95,25 @@ def test_a_java_producer_that_is_replaced_is_fenced(
     with KafkaClient(NEWEST, server.servers, tmp_path / "client.log") as other:
         other.call("begin", producer=producer)
         send(other, topic, producer, "new")
-        with pytest.raises(CallError, match="(?i)fenced|newer"):
+        with pytest.raises(CallError, match=r"(?i)fenced|newer"):
             client.call("commit", producer=producer)
         other.call("commit", producer=producer)
     assert values(client, topic) == ["new"]
 
 
 def test_a_java_producer_goes_on_when_the_broker_was_killed(tmp_path: Path, producer: dict[str, str]) -> None:
-    with OttlaServer(tmp_path / "data") as server:
-        with KafkaClient(NEWEST, server.servers, tmp_path / "client.log") as client:
-            client.create("t", 2)
-            for number in range(3):
-                client.call("begin", producer=producer)
-                send(client, "t", producer, f"{number}")
-                server.kill()
-                server.start()
-                client.call("commit", producer=producer)
-            assert values(client, "t") == ["0", "1", "2"]
+    with (
+        OttlaServer(tmp_path / "data") as server,
+        KafkaClient(NEWEST, server.servers, tmp_path / "client.log") as client,
+    ):
+        client.create("t", 2)
+        for number in range(3):
+            client.call("begin", producer=producer)
+            send(client, "t", producer, f"{number}")
+            server.kill()
+            server.start()
+            client.call("commit", producer=producer)
+        assert values(client, "t") == ["0", "1", "2"]
 
 
 # -- kafka-transactions

@@ -18,6 +18,7 @@ from tests.reliability import (
     bit_rot,
     broker_power_loss,
     crowds,
+    exactly_once,
     faults,
     groups_under_fire,
     histories,
@@ -39,6 +40,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
     "transaction_kills": (transaction_kills, 6),
+    "exactly_once": (exactly_once, 1),
     "groups_under_fire": (groups_under_fire, 1),
 }
 
