@@ -328,7 +328,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             "UNKNOWN_SERVER_ERROR.",
             "INVALID_REQUEST, with a message.",
             "It is the request that is wrong.",
-            step=r"IncrementalAlterConfigs v\d+: a topic: (an unknown|a negative) operation",
+            step=r"IncrementalAlterConfigs v\d+: (a topic: )?(an unknown|a negative) operation",
         ),
         Known(
             "Fetch with a negative size",

@@ -211,6 +211,20 @@ def test_a_group_that_is_not_of_consumers_stays_what_it_is(world: World) -> None
     assert classic_of(world).members.keys() == {other.member_id}
 
 
+def test_a_group_whose_members_share_partitions_stays_what_it_is(world: World) -> None:
+    """Some read everything in all members: a consumer group cannot do that."""
+    members = [Old(world), Old(world)]
+    pending = [member.begin_join() for member in members]
+    world.runtime.advance(2 * DELAY_MS)
+    for member, one in zip(members, pending, strict=True):
+        member.take_join(one)
+    everything = {member.member_id: assignment(0, 1, 2) for member in members}
+    for member in members:
+        member.send_sync(everything)
+    assert Modern(world).join() == NOT_FOUND
+    assert [member.heartbeat() for member in members] == [0, 0]
+
+
 def test_a_classic_member_that_does_not_join_again_in_time_is_out(world: World) -> None:
     old, new = Old(world), Modern(world)
     old.alone()

@@ -93,7 +93,7 @@ class ConsumerHeartbeats:
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._members.settings(group.group_id).heartbeat_interval_ms,
         )
         is_changed = member.standing.assigned != old.standing.assigned
         if request.member_epoch == 0 or beat.is_full or is_changed:
