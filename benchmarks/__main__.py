@@ -21,6 +21,7 @@ from benchmarks import (
     recovery,
     report,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
 }
 
 
