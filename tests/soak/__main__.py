@@ -22,6 +22,7 @@ from tests.reliability import (
     histories,
     kill_under_load,
     power_loss,
+    spark_exactly_once,
     torn_files,
 )
 from tests.reliability.scenarios import Case, CaseError, run_cases
@@ -36,6 +37,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
+    "spark_exactly_once": (spark_exactly_once, 1),
 }
 
 
