@@ -20,6 +20,7 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_fetch,
     start,
     transactions,
     verify,
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "clients": clients.run,
     "start": start.run,
     "transactions": transactions.run,
+    "spark_fetch": spark_fetch.run,
 }
 
 

@@ -27,6 +27,7 @@ FIGURES = {
     "clients": 4,
     "start": 5,
     "transactions": 2,
+    "spark_fetch": 2,
 }
 
 
