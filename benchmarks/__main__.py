@@ -20,6 +20,7 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_read,
     start,
     verify,
 )  # fmt: skip
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "spark_read": spark_read.run,
 }
 
 
