@@ -21,6 +21,7 @@ from benchmarks import (
     recovery,
     report,
     spark_fetch,
+    spark_read,
     start,
     transactions,
     verify,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "start": start.run,
     "transactions": transactions.run,
     "spark_fetch": spark_fetch.run,
+    "spark_read": spark_read.run,
 }
 
 

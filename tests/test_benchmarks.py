@@ -28,6 +28,7 @@ FIGURES = {
     "start": 5,
     "transactions": 2,
     "spark_fetch": 2,
+    "spark_read": 5,
 }
 
 
