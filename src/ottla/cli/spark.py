@@ -197,7 +197,7 @@ def export(
 ) -> None:
     """Write topics as Parquet files under topic=<name>/partition=<number>.
 
-    Columns: key, value, offset, timestamp, timestampType, headers, topic and partition. Works while a broker runs.
+    Columns: key, value, offset, timestamp, timestampType and headers. Works while a broker runs.
 
     \b
     Example:
@@ -229,6 +229,9 @@ def import_(
         str | None, typer.Option(help="A query over `source`, for rows that do not have these columns.")
     ] = None,
     partitions: Annotated[int | None, typer.Option(min=1, help="Of the new topic.")] = None,
+    keep_partitions: Annotated[
+        bool, typer.Option("--keep-partitions", help="Rows under partition=<number>, as exported, go there.")
+    ] = False,
     append: Annotated[bool, typer.Option("--append", help="Add to a topic that is there.")] = False,
     codec: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "zstd",
     batch_bytes: Annotated[
@@ -264,7 +267,8 @@ def import_(
     options = ImportOptions(
         os.path.abspath(into), topic, partitions, append, _codec(codec), batch_bytes, settings, node_id
     )
-    run_import(Place(master, remote), Source(from_, format_, table, sql), options, Output(report))
+    source = Source(from_, format_, table, sql, keep_partitions)
+    run_import(Place(master, remote), source, options, Output(report))
 
 
 def _setting(text: str) -> tuple[str, str]:

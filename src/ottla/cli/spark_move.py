@@ -50,10 +50,13 @@ class Source:
     format: str
     table: str | None
     sql: str | None
+    keep_partitions: bool = False
 
     def check(self) -> None:
         if (self.path is None) == (self.table is None):
             raise ConfigError("say where the rows come from: --from PATH or --table NAME")
+        if self.keep_partitions and not self.is_plain_parquet:
+            raise ConfigError("--keep-partitions is for Parquet files; a column partition says the same")
 
     @property
     def is_plain_parquet(self) -> bool:
@@ -79,10 +82,8 @@ def run_export(
     _print_exported(files)
     damaged = sum(file.damaged for file in files)
     rows, size = sum(file.rows for file in files), format_size(sum(file.size for file in files))
-    print(
-        f"{target}: {rows} rows, {size} in {len(files)} files"
-        + (f"; {damaged} damaged parts left out" if damaged else "")
-    )
+    left_out = f"; {damaged} damaged parts left out" if damaged else ""
+    print(f"{target}: {rows} rows, {size} in {len(files)} files{left_out}")
     return not damaged
 
 
@@ -108,7 +109,7 @@ def run_import(place: Place, source: Source, options: ImportOptions, output: Out
     fs = RealFileSystem()
     with closing(SystemRuntime()) as runtime, place.session("spark import") as spark:
         if source.is_plain_parquet:
-            pieces = parquet_pieces(os.path.abspath(str(source.path)))
+            pieces = parquet_pieces(os.path.abspath(str(source.path)), keep_partitions=source.keep_partitions)
             done = import_topic(
                 spark, fs, runtime, options, lambda packing: pack_parquet(spark, pieces, packing)
             )

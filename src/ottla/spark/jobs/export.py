@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -22,6 +23,7 @@ from ottla.spark.options import CORRUPT, ReadOptions
 from ottla.spark.ranges import Split
 
 _CODEC = "zstd"
+_LEFT_OUT = ("topic", "partition", CORRUPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,17 @@ class _Todo:
         path = Path(self.directory, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        schema = plan.arrow_schema(self.options)
-        if CORRUPT in schema.names:
-            schema = schema.remove(schema.get_field_index(CORRUPT))
+        # The directories say what topic and partition are; readers take them for columns.
+        wanted = [field for field in plan.arrow_schema(self.options) if field.name not in _LEFT_OUT]
+        schema = pa.schema(wanted)
         rows = damaged = 0
         with pq.ParquetWriter(temporary, schema, compression=_CODEC) as writer:
             for batch in plan.read_split(self.options, self.split):
-                good = batch
+                good = batch.select(schema.names)
                 if CORRUPT in batch.schema.names:
                     bad = batch.column(CORRUPT)
                     damaged += len(bad) - bad.null_count
-                    good = batch.filter(pc.is_null(bad)).select(schema.names)
+                    good = good.filter(pc.is_null(bad))
                 rows += good.num_rows
                 writer.write_batch(good)
         temporary.replace(path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ottla.cluster.adopt import register_topic
@@ -19,7 +19,7 @@ from ottla.cluster.sqlite import DB_FILE, SqliteStore
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, StorageError
 from ottla.logtools.source import NotALogError
-from ottla.logtools.writing import locked
+from ottla.logtools.writing import bound_checkpoints, locked
 from ottla.runtime import Runtime
 from ottla.spark.jobs.importing import BuiltPartition, PartitionPlace
 from ottla.storage import checkpoint, layout
@@ -60,8 +60,9 @@ class Destination:
 
     def discard(self) -> None:
         for directory in (self.spools, *(place.directory for place in self.places.values())):
-            if directory and self.fs.exists(directory):
-                remove_flat(self.fs, directory)
+            with suppress(OSError):  # a task may still be writing; a broker removes what is left
+                if directory and self.fs.exists(directory):
+                    remove_flat(self.fs, directory)
 
     def directory_of(self, number: int) -> str:
         return f"{self.path}/{self.topic}-{number}"
@@ -88,15 +89,31 @@ def put_new_topic(
             to.fs, f"{place.directory}/{layout.LEADER_EPOCHS}", [(0, 0)] if part.size else []
         )
         checkpoint.write_topic_id(to.fs, f"{place.directory}/{layout.PARTITION_METADATA}", to.topic_id)
-    for number, part in built.items():
-        to.fs.rename(part.place.directory, to.directory_of(number))
-    to.fs.sync_dir(to.path)
+    named: list[str] = []
+    try:
+        for number, part in built.items():
+            to.fs.rename(part.place.directory, to.directory_of(number))
+            named.append(to.directory_of(number))
+        to.fs.sync_dir(to.path)
+        register_topic(to.fs, to.path, to.topic, config, runtime.randrange)
+    except BaseException:
+        for directory in named:
+            remove_flat(to.fs, directory)
+        raise
+    # Last: without these a broker reads the logs in full, and that is all.
     to.note_ends(built)
-    register_topic(to.fs, to.path, to.topic, config, runtime.randrange)
 
 
 def put_behind(to: Destination, built: Mapping[int, BuiltPartition]) -> None:
     """Move new segments behind the old ones of each partition."""
+    try:
+        _put_behind(to, built)
+    except BaseException:
+        undo_interrupted(to.fs, to.path)
+        raise
+
+
+def _put_behind(to: Destination, built: Mapping[int, BuiltPartition]) -> None:
     added = {
         to.existing[number]: [base for base, _ in part.segments]
         for number, part in built.items()
@@ -133,6 +150,8 @@ def undo_interrupted(fs: FileSystem, data_dir: str) -> int:
                     fs.unlink(file)
             if number == 0:  # an empty one says where the log ends
                 fs.open(f"{directory}/{layout.segment_file(base, layout.LOG)}", create=True).close()
+                name = layout.parse_partition_dir(directory.rpartition("/")[2])
+                bound_checkpoints(fs, data_dir, name, None, base)
         fs.sync_dir(directory)
     fs.unlink(path)
     fs.sync_dir(data_dir)
@@ -158,7 +177,8 @@ def new_data_dir(
         fs.rename(staged, path)
         fs.sync_dir(path.rpartition("/")[0] or "/")
     except BaseException:
-        remove_tree(fs, staged)
+        with suppress(OSError):  # a task may still be writing
+            remove_tree(fs, staged)
         raise
 
 

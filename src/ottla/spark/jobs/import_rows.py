@@ -66,11 +66,17 @@ class ParquetPiece:
 
     path: str
     row_groups: list[int]
+    partition: int | None = None  # of all its rows
 
     def read(self) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(self.path)
         columns = [name for name in COLUMNS if name in file.schema_arrow.names]
-        yield from file.iter_batches(_ROWS_AT_ONCE, row_groups=self.row_groups, columns=columns)
+        for rows in file.iter_batches(_ROWS_AT_ONCE, row_groups=self.row_groups, columns=columns):
+            if self.partition is None or "partition" in columns:
+                yield rows
+            else:
+                numbers = pa.repeat(pa.scalar(self.partition, pa.int32()), rows.num_rows)
+                yield rows.append_column("partition", numbers)
 
 
 @dataclass(frozen=True, slots=True)

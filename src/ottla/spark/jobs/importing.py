@@ -7,6 +7,7 @@ source is read by Spark, in the order of its partitions.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from ottla.spark.jobs.import_rows import COLUMNS, Packing, ParquetPiece, Run, Se
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
 from ottla.spark.packing import check_columns
 
+_PARTITION_DIR = re.compile(r"/partition=([0-9]+)/")
 _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
@@ -46,8 +48,13 @@ class BuiltPartition:
         return sum(size for _, size in self.segments)
 
 
-def parquet_pieces(path: str, task_bytes: int = TASK_BYTES) -> list[ParquetPiece]:
-    """A file, or the files of a directory, cut between row groups."""
+def parquet_pieces(
+    path: str, task_bytes: int = TASK_BYTES, *, keep_partitions: bool = False
+) -> list[ParquetPiece]:
+    """A file, or the files of a directory, cut between row groups.
+
+    With `keep_partitions` the rows of a file under partition=<number> go to that partition.
+    """
     found = sorted(map(str, Path(path).rglob("*.parquet"))) if Path(path).is_dir() else [path]
     if not found:
         raise ConfigError(f"{path} has no .parquet files")
@@ -60,17 +67,19 @@ def parquet_pieces(path: str, task_bytes: int = TASK_BYTES) -> list[ParquetPiece
                 f"{name} is not a Parquet file: {error}; --format names other formats"
             ) from None
         check_columns(file.schema_arrow, "")
+        named = _PARTITION_DIR.search(name) if keep_partitions else None
+        partition = int(named[1]) if named else None
         size = 0
         groups: list[int] = []
         for number in range(file.metadata.num_row_groups):
             more = file.metadata.row_group(number).total_byte_size
             if groups and size + more > task_bytes:
-                pieces.append(ParquetPiece(name, groups))
+                pieces.append(ParquetPiece(name, groups, partition))
                 groups, size = [], 0
             groups.append(number)
             size += more
         if groups:
-            pieces.append(ParquetPiece(name, groups))
+            pieces.append(ParquetPiece(name, groups, partition))
     return pieces
 
 
