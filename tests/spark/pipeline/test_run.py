@@ -12,7 +12,7 @@ from ottla.errors import LogDirLockedError
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
-from ottla.spark.plan import DataLostError
+from ottla.spark.loss import DataLostError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class Checkpoint:
         if found is None:
             return None
         splits = tuple(
-            Split(TopicPartition(topic, partition), *rest) for topic, partition, *rest in found["splits"]
+            Split(**{**split, "partition": TopicPartition(*split["partition"])}) for split in found["splits"]
         )
         return Plan(batch, from_nested(found["start"]), from_nested(found["end"]), splits)
 
@@ -94,7 +94,7 @@ class Checkpoint:
             "batch": plan.batch,
             "start": to_nested(plan.start),
             "end": to_nested(plan.end),
-            "splits": [[*split.partition, split.start, split.end, split.size_bytes] for split in plan.splits],
+            "splits": [asdict(split) for split in plan.splits],
         }
         self._replace(f"plans/{plan.batch}.json", json.dumps(told))
         for number in self._numbers("plans")[:-_KEPT_PLANS]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from ottla.errors import BrokerError
 from ottla.spark import offsets as offset_math
+from ottla.spark.loss import DataLostError
 from ottla.spark.offsets import EARLIEST, Offsets
 from ottla.spark.options import Bound, ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
@@ -31,7 +32,7 @@ from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.plan import DataLostError, latest_offsets, plan_splits, starting_offsets
+from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
 
 _PATIENCE_S = 5.0  # between two looks for a broker that does not answer
 
