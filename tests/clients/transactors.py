@@ -89,7 +89,12 @@ class ConfluentTransactor:
 
     @staticmethod
     def read(bootstrap: str, topic: str, partition: int) -> list[str]:
-        config = {"bootstrap.servers": bootstrap, "group.id": "readers", "isolation.level": "read_committed"}
+        config = {
+            "bootstrap.servers": bootstrap,
+            "group.id": "readers",
+            "isolation.level": "read_committed",
+            "log_level": 0,
+        }
         consumer = confluent_kafka.Consumer(config)
         consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
         found: list[str] = []

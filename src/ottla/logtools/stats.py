@@ -53,7 +53,7 @@ def segment_stats(fs: FileSystem, segment: SegmentFiles) -> SegmentStats | None:
         file.close()
     stats.index_size = sum(size for suffix, size in segment.sizes.items() if suffix != layout.LOG)
     stats.codecs = " ".join(
-        str(Codec(number)) for number in sorted({key & batch.CODEC_MASK for key in attributes})
+        Codec(number).name.lower() for number in sorted({key & batch.CODEC_MASK for key in attributes})
     )
     stats.transactional = sum(count for key, count in attributes.items() if key & batch.TRANSACTIONAL)
     stats.control = sum(count for key, count in attributes.items() if key & batch.CONTROL)

@@ -39,7 +39,11 @@ logger.tasks.level = off
 
 
 def open_session(
-    name: str, *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+    name: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session; `local[*]` if neither a master nor a Connect server is named."""
     if master and remote:

@@ -58,7 +58,7 @@ class OttlaSource(DataSource):
 
         return BatchReader(_with_columns(read_options(self.options), schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from ottla.spark.stream_reader import StreamReader
 
         return StreamReader(_with_columns(read_options(self.options, is_stream=True), schema))
@@ -68,7 +68,7 @@ class OttlaSource(DataSource):
 
         return TopicWriter(write_options(self.options), schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from ottla.spark.stream_writer import TopicStreamWriter
 
         return TopicStreamWriter(write_options(self.options), schema)

@@ -51,17 +51,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BadBytes:
-    """Bytes that are not good batches, where batches should be."""
+    """Bytes that are not good batches, where those of the offsets [from_offset, to_offset) should be."""
 
     where: str
     position: int  # in the file, or in the response
-    base_offset: int  # what the header says, or the offset that was expected there
+    from_offset: int
+    to_offset: int
     meaning: str
     data: bytes
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: at position {self.position}, offset {self.base_offset}: {self.meaning}"
+            f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
             f" ({len(self.data)} bytes)"
         )
 
@@ -120,13 +121,19 @@ def blocks(
         if count:
             yield Block(rows, count, view, 0, where, ranges)
         if status not in (kernel.OK, kernel.TRUNCATED):
+            after = _after_bad(view, at)
             offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-            size = OVERHEAD_SIZE + int.from_bytes(view[at + 8 : at + OVERHEAD_SIZE], "big", signed=True)
-            if size <= OVERHEAD_SIZE:
-                size = len(view) - at  # nothing says where the next one begins
+            next_offset = int.from_bytes(view[after : after + 8], "big", signed=True)
+            to_offset = next_offset if after < len(view) else MAX_OFFSET
             meaning = kernel.STATUS_MEANING[status]
-            yield BadBytes(where, at, offset, meaning, bytes(view[at : at + size]))
-            at += size
+            yield BadBytes(where, at, offset, to_offset, meaning, bytes(view[at:after]))
+            at = after
+
+
+def _after_bad(view: memoryview, at: int) -> int:
+    """Where the batch after a bad one begins; all the rest is bad if its length is."""
+    length = int.from_bytes(view[at + 8 : at + OVERHEAD_SIZE], "big", signed=True)
+    return at + OVERHEAD_SIZE + length if length > 0 else len(view)
 
 
 def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Aborted]) -> Iterator[Aborted]:
@@ -152,4 +159,9 @@ def open_transport(options: ReadOptions) -> Transport:
         return FetchTransport(options)
     from ottla.spark.files import FileTransport
 
-    return FileTransport(options)
+    if options.servers is None:
+        return FileTransport(options)
+    from ottla.spark.combined import CombinedTransport
+    from ottla.spark.fetching import FetchTransport
+
+    return CombinedTransport(FileTransport(options), FetchTransport(options))

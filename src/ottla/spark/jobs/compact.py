@@ -28,6 +28,11 @@ class Compacted:
     cleaned_to: int | None  # None: there was nothing to do
     refused: BrokerError | None = None
 
+    def fields(self) -> dict[str, int | None]:
+        """The numbers, by name."""
+        names = ("size_before", "size_after", "segments_before", "segments_after", "cleaned_to")
+        return {name: getattr(self, name) for name in names}
+
 
 def compact(
     spark: SparkSession, fs: FileSystem, partitions: list[Partition], config: LogConfig

@@ -7,9 +7,7 @@ second try; only a task that is lost is run again, so that a function must bear 
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ottla.errors import BrokerError, StorageError
+from ottla.spark.session import open_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,15 +30,20 @@ class NotSafeError(StorageError):
     """The session is set up so that writing tasks could get into each other's way."""
 
 
-@contextmanager
-def open_session(master: str | None, remote: str | None) -> Iterator[SparkSession]:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("ottla").config("spark.ui.showConsoleProgress", "false")
-    session = (builder.remote(remote) if remote else builder.master(master or "local[*]")).getOrCreate()
-    try:
-        yield session
-    finally:
-        session.stop()
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where jobs run: on a master or a Connect server, or else on this machine."""
+
+    master: str | None = None
+    remote: str | None = None
+
+    @contextmanager
+    def session(self, job: str) -> Iterator[SparkSession]:
+        session = open_session(f"ottla {job}", master=self.master, remote=self.remote)
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 @dataclass(frozen=True, slots=True)

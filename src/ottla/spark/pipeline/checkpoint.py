@@ -1,6 +1,7 @@
 """A pipeline's own directory: who it is, which ranges its batches have, and that only one driver runs it.
 
     pipeline.json     the application's id, by which tables know its batches
+    start.json        the offsets at which the first run began
     plans/N.json      batch N's range of offsets, written before the batch begins
     schema.ddl        the columns found so far, where they are inferred
     commits/N.json    batches that are done, for sinks that keep no log of their own
@@ -98,6 +99,14 @@ class Checkpoint:
         self._replace(f"plans/{plan.batch}.json", json.dumps(told))
         for number in self._numbers("plans")[:-_KEPT_PLANS]:
             os.unlink(self.directory / "plans" / f"{number}.json")
+
+    def start(self) -> Offsets | None:
+        """Where the first run began; what "latest" meant then, it means for good."""
+        found = self._read("start.json")
+        return None if found is None else from_nested(found)
+
+    def save_start(self, offsets: Offsets) -> None:
+        self._replace("start.json", json.dumps(to_nested(offsets)))
 
     # -- commits of sinks without a log
 

@@ -68,7 +68,7 @@ class TableWriter:
             self.schema = rows.schema
             missing = set(self._layout.partition_by) - set(rows.schema.names)
             if missing:
-                raise ConfigError(f"partition_by: there is no column {sorted(missing)[0]} in {rows.schema.names}")
+                raise ConfigError(f"partition_by: there is no column {min(missing)} in {rows.schema.names}")
         for key, part in _parts(rows, self._layout.partition_by) if rows.num_rows else ():
             self._file(key, part).add(part)
         self._bound_memory()

@@ -1,4 +1,4 @@
-"""Delta tables, through deltalake: the commit holds the files, the offsets, and a transaction id that Delta itself keeps.
+"""Delta tables, through deltalake: a commit holds the files, the offsets, and a transaction id that Delta keeps.
 
 Delta refuses a second commit with the same application's id beside it, so of two drivers only one can land a batch.
 """
@@ -33,12 +33,12 @@ _LOOK_BACK = 100  # commits, to find the last one of ours among those of others
 
 class DeltaSink:
     def __init__(self, path: str, partition_by: Sequence[str], *, evolve: bool) -> None:
-        self._path = path
+        self.path = path
         self._partition_by = tuple(partition_by)
         self._evolve = evolve
 
     def _table(self) -> DeltaTable | None:
-        return DeltaTable(self._path) if DeltaTable.is_deltatable(self._path) else None
+        return DeltaTable(self.path) if DeltaTable.is_deltatable(self.path) else None
 
     def last(self, app_id: str) -> Landed | None:
         table = self._table()
@@ -48,16 +48,18 @@ class DeltaSink:
         for entry in table.history(_LOOK_BACK):
             facts = json.loads(entry.get(_FACTS, "{}"))
             if facts.get("app") == app_id and facts.get("batch") == batch:
-                return Landed(batch, facts | {"version": entry["version"], "committed_ms": entry["timestamp"]})
+                return Landed(
+                    batch, facts | {"version": entry["version"], "committed_ms": entry["timestamp"]}
+                )
         return Landed(batch)
 
     def layout(self, app_id: str, batch: int) -> Layout:
         table = self._table()
         schema = None
         if table is not None:
-            checked_partitions(table.metadata().partition_columns, self._partition_by, self._path)
+            checked_partitions(table.metadata().partition_columns, self._partition_by, self.path)
             schema = _arrow_schema(table)
-        return Layout(self._path, prefix_of(app_id, batch), self._partition_by, schema=schema)
+        return Layout(self.path, prefix_of(app_id, batch), self._partition_by, schema=schema)
 
     def commit(self, commit: Commit) -> None:
         table = self._table()
@@ -65,7 +67,7 @@ class DeltaSink:
             if commit.schema is None:
                 return  # nothing was ever read: no columns to make a table of
             schema = Schema.from_arrow(_nullable(commit.schema))
-            table = DeltaTable.create(self._path, schema, "ignore", list(self._partition_by))
+            table = DeltaTable.create(self.path, schema, "ignore", list(self._partition_by))
         if (landed := table.transaction_version(commit.app_id)) is not None and landed >= commit.batch:
             return
         if commit.schema is not None:
@@ -83,7 +85,7 @@ class DeltaSink:
                 commit_properties=properties,
             )
         except CommitFailedError as error:
-            raise PipelineError(f"{self._path}: batch {commit.batch} was not committed: {error}") from error
+            raise PipelineError(f"{self.path}: batch {commit.batch} was not committed: {error}") from error
 
     def _add_columns(self, table: DeltaTable, rows: pa.Schema) -> None:
         known = _arrow_schema(table)
@@ -94,7 +96,7 @@ class DeltaSink:
             and (at := known.get_field_index(field.name)) >= 0
             and known.field(at).type != field.type
         ]
-        added = new_columns(known, rows, evolve=self._evolve, where=self._path)
+        added = new_columns(known, rows, evolve=self._evolve, where=self.path)
         if added or (grown and self._evolve):
             table.alter.add_columns(list(Schema.from_arrow(_nullable(pa.schema([*added, *grown]))).fields))
             table.update_incremental()
@@ -109,6 +111,14 @@ class DeltaSink:
             f"{done['numFilesRemoved']} files became {done['numFilesAdded']}; "
             f"{len(gone)} files that no commit of the last week names were deleted"
         )
+
+    def schema(self) -> pa.Schema | None:
+        table = self._table()
+        return _arrow_schema(table) if table is not None else None
+
+    def row_count(self) -> int:
+        table = self._table()
+        return table.count() if table is not None else 0
 
     def arrow(self) -> pa.Table | None:
         table = self._table()

@@ -33,7 +33,9 @@ class Records:
     batch: int
 
     def take(self, tables: Iterable[pa.Table], task: int) -> Taken:
-        sent = send_rows(self.options, _records(tables, self.options.topic), Turn(self.app_id, task, self.batch))
+        sent = send_rows(
+            self.options, _records(tables, self.options.topic), Turn(self.app_id, task, self.batch)
+        )
         return Taken(sent.rows)
 
 
