@@ -149,7 +149,6 @@ class ConsumerHeartbeats:
         if not before.is_classic and before.epoch != LEFT_FOR_NOW:
             message = f"Instance id {instance_id} is owned by member {before.member_id}."
             raise CodedError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-        self._members.timers.forget(group.group_id, before.member_id)
         return self._members.replace(group, before, member_id, records)
 
     # -- leaving

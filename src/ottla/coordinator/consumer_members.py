@@ -73,7 +73,7 @@ class ConsumerMembers:
     def replace(
         self, group: ConsumerGroup, old: ConsumerMember, member_id: str, records: list[GroupRecord]
     ) -> ConsumerMember:
-        """A static member under a new id, with all that it had."""
+        """A static member under a new id, with all that it had. The old one's clocks run on, for nobody."""
         standing = old.standing._replace(epoch=0, previous_epoch=0)
         new = ConsumerMember(member_id, old.details, standing)
         name = group.group_id
