@@ -13,6 +13,7 @@ from benchmarks import (
     compaction,
     durable,
     fetch,
+    groups,
     latency,
     lookup,
     memory,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "groups": groups.run,
 }
 
 

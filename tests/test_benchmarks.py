@@ -26,6 +26,7 @@ FIGURES = {
     "durable": 2,
     "clients": 4,
     "start": 5,
+    "groups": 4,
 }
 
 
