@@ -13,6 +13,7 @@ from benchmarks import (
     compaction,
     durable,
     fetch,
+    groups,
     latency,
     lookup,
     memory,
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "transactions": transactions.run,
     "spark_fetch": spark_fetch.run,
     "spark_read": spark_read.run,
+    "groups": groups.run,
 }
 
 

@@ -29,6 +29,7 @@ FIGURES = {
     "transactions": 2,
     "spark_fetch": 2,
     "spark_read": 5,
+    "groups": 4,
 }
 
 

@@ -50,7 +50,7 @@ class Size(NamedTuple):
     calm_s: float  # at most until all is quiet
 
 
-FULL = Size(100, 20, 120.0, 6_000, 10_000, 1.5, 1.5, 90.0)
+FULL = Size(100, 20, 120.0, 6_000, 10_000, 1.5, 1.5, 180.0)
 SLICE = Size(5, 4, 10.0, 1_000, 2_000, 0.2, 1.0, 40.0)
 
 
@@ -209,6 +209,7 @@ class _Fire:
 
     def _restless(self) -> dict[str, Any]:
         with Wire(self._broker) as wire:
+            wire.socket.settimeout(self._size.calm_s)
             found = wire.ask(15, 5, DescribeGroupsRequest(groups=self.groups)).groups
         restless = {}
         for group in found:
@@ -227,6 +228,7 @@ class _Fire:
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
         deadline = time.monotonic() + self._size.calm_s
         with Wire(self._broker) as wire:
+            wire.socket.settimeout(self._size.calm_s)
             while True:
                 sent_ns = time.monotonic_ns()
                 (found,) = wire.ask(9, 9, request).groups
