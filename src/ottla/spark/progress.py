@@ -53,7 +53,7 @@ class GroupProgress(StreamingQueryListener):
         if not client_options(self._options).get("group.id"):
             raise ConfigError("no group to commit progress to: give kafka.group.id")
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
@@ -67,13 +67,13 @@ class GroupProgress(StreamingQueryListener):
         except BrokerError as error:  # the next batch commits it too, and the checkpoint has it
             _log.warning("the progress of a query was not committed to its group: %s", error)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         pass
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
 
 

@@ -68,7 +68,7 @@ class OttlaSource(DataSource):
 
         return TopicWriter(write_options(self.options), schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from ottla.spark.stream_writer import TopicStreamWriter
 
         return TopicStreamWriter(write_options(self.options), schema)
