@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -164,7 +163,6 @@ def test_a_producer_goes_on_where_the_broker_died(
         ottla_broker.start()
         producer.commit()
     assert committed(kind, ottla_broker) == ["0", "1"]
-    gc.collect()
 
 
 def test_read_process_write_takes_each_record_once(ottla_broker: EmbeddedBroker) -> None:

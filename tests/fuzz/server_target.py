@@ -208,12 +208,7 @@ _block: Block | None = None
 def check(seed: int, number: int) -> None:
     """Run the input of this number, and those of its block before it that have not been run."""
     global _block  # a broker for each input would be all of the time
-    if (
-        _block is None
-        or _block.seed != seed
-        or _block.number > number
-        or _block.block != number // BLOCK
-    ):
+    if _block is None or _block.seed != seed or _block.number > number or _block.block != number // BLOCK:
         if _block is not None:
             _block.close()
         _block = Block(seed, number // BLOCK)
