@@ -78,9 +78,9 @@ def _meanings(cls: type[Message]) -> set[str]:
 
 
 def _named(asked: object, meaning: str) -> object:
-    """What a part of the request is called; a bare name or number in a list means the part itself."""
+    """What a part of the request is called; a bare name or number in a list means the part itself, never its producer."""
     if not isinstance(asked, Message):
-        return asked
+        return None if meaning == "producer_id" else asked
     return next((getattr(asked, f.name) for f in asked.FIELDS if _NAMES.get(f.name) == meaning), None)
 
 
@@ -102,4 +102,8 @@ def _parts(asked: object, cls: type[Message]) -> Iterator[object]:
 
 def _stands_for(cls: type[Message], field: Field) -> bool:
     mine = _meanings(cls)
-    return bool(mine & _meanings(field.of)) if field.of is not None else len(mine - {"topic_id", "producer_id"}) == 1
+    return (
+        bool(mine & _meanings(field.of))
+        if field.of is not None
+        else len(mine - {"topic_id", "producer_id"}) == 1
+    )
