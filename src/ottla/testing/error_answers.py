@@ -78,7 +78,7 @@ def _meanings(cls: type[Message]) -> set[str]:
 
 
 def _named(asked: object, meaning: str) -> object:
-    """What a part of the request is called; a bare name or number in a list means the part itself, never its producer."""
+    """What a part of the request is called; a bare name or number in a list means the part, never its producer."""
     if not isinstance(asked, Message):
         return None if meaning == "producer_id" else asked
     return next((getattr(asked, f.name) for f in asked.FIELDS if _NAMES.get(f.name) == meaning), None)
