@@ -7,6 +7,7 @@ versions are read. Other kinds of records, such as those of the newer group prot
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ _INT16, _INT32 = Struct(">h"), Struct(">i")
 _COMMIT_KEY, _GROUP_KEY = 1, 2
 _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
+_PLAIN_4 = Struct(">hqiBqB")  # without metadata and tags
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
@@ -81,12 +83,7 @@ class GroupCodec:
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
-            key = (
-                _INT16.pack(_COMMIT_KEY)
-                + _string(record.group)
-                + _string(record.topic)
-                + _INT32.pack(record.partition)
-            )
+            key = _commit_key(record.group, record.topic) + _INT32.pack(record.partition)
             return key, None if record.value is None else _commit_value(record.value)
         key = _INT16.pack(_GROUP_KEY) + _string(record.group)
         return key, None if record.value is None else _group_value(record.value)
@@ -140,7 +137,15 @@ def _read_group(content: dict[str, Any]) -> GroupValue:
     )
 
 
+@lru_cache(maxsize=1000)
+def _commit_key(group: str, topic: str) -> bytes:
+    """The key but for the partition: groups commit the same topics again and again."""
+    return _INT16.pack(_COMMIT_KEY) + _string(group) + _string(topic)
+
+
 def _commit_value(commit: CommittedOffset) -> bytes:
+    if not commit.metadata and commit.topic_id is None and commit.expire_timestamp == -1:
+        return _PLAIN_4.pack(4, commit.offset, commit.leader_epoch, 1, commit.commit_timestamp, 0)
     metadata = commit.metadata.encode()
     if commit.expire_timestamp != -1:
         times = _TIMES_1.pack(commit.commit_timestamp, commit.expire_timestamp)
