@@ -12,13 +12,16 @@ the request and the answer: two answers contradict each other only if one ends b
 - unknown: what is read was committed by somebody.
 - behind: a commit that is accepted is larger than those before.
 - strange: an answer that no member of these groups should get.
+
+While a broker reads its groups it cannot know who is a member, and tells every heartbeat that all is well, as Kafka
+does: such heartbeats prove nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -71,10 +74,11 @@ def read(files: Iterable[Path]) -> Iterator[Event]:
                 yield Event(*fields, tuple((at, offset) for at, offset in places))
 
 
-def check(events: Iterable[Event]) -> list[Finding]:
-    """All that is wrong."""
+def check(events: Iterable[Event], loading: Sequence[tuple[int, int]] = ()) -> list[Finding]:
+    """All that is wrong. `loading`: from when until when the broker was down, or was reading its groups."""
     findings: list[Finding] = []
-    for group, found in groupby(sorted(events, key=attrgetter("group")), key=attrgetter("group")):
+    counted = [event for event in events if not _proves_nothing(event, loading)]
+    for group, found in groupby(sorted(counted, key=attrgetter("group")), key=attrgetter("group")):
         mine = list(found)
         for kind, texts in (
             ("owner", _owners(mine)),
@@ -85,6 +89,12 @@ def check(events: Iterable[Event]) -> list[Finding]:
             findings += (Finding(kind, group, text) for text in texts)
         findings += (Finding(kind, group, text) for kind, text in _offsets(mine))
     return findings
+
+
+def _proves_nothing(event: Event, loading: Sequence[tuple[int, int]]) -> bool:
+    return event.kind == BEAT and any(
+        event.sent_ns < end_ns and event.received_ns > begin_ns for begin_ns, end_ns in loading
+    )
 
 
 def _owners(events: list[Event]) -> Iterator[str]:

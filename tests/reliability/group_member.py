@@ -288,17 +288,21 @@ class Process:
         self.plan = plan
         self.rng = Random(plan.seed)
         self.history = os.open(plan.history, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], tuple[str, str | None]] = {}
 
     def start(self, group: str, instance: str | None) -> None:
         task = asyncio.get_running_loop().create_task(Member(self, group, instance).run())
-        self._tasks.add(task)
+        self._tasks[task] = (group, instance)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.result()  # a member that fails is a defect of this file
+        who = self._tasks.pop(task)
+        if task.cancelled():
+            return
+        task.result()  # a member that fails is a defect of this file
+        # It was fenced. If the broker died before it had written down who did that, nobody has the name now.
+        if who not in self._tasks.values():
+            self.start(*who)
 
     async def run(self) -> None:
         asyncio.get_running_loop().set_exception_handler(_die)

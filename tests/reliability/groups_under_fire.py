@@ -87,7 +87,7 @@ def _make_topic(broker: Child) -> None:
 
 
 def _judge(events: list[Event], fire: _Fire, size: Size) -> None:
-    findings = check(events)
+    findings = check(events, fire.loading)
     assert not findings, summary(findings)
     kinds = Counter(event.kind for event in events if event.code == 0)
     refused = sum(event.code != 0 and event.kind in (BEAT, COMMIT, SYNC) for event in events)
@@ -124,6 +124,7 @@ class _Fire:
         self._stopped: set[int] = set()
         self._starts = 0
         self.blows: Counter[str] = Counter()
+        self.loading: list[tuple[int, int]] = []  # when the broker was not there
 
     def begin(self) -> None:
         for number in range(self._size.processes):
@@ -159,8 +160,7 @@ class _Fire:
             number = self._rng.randrange(self._size.processes)
             self.blows[blow] += 1
             if blow == "broker":
-                self._broker.kill()
-                self._broker.start()
+                self._kill_broker()
             elif blow == "kill":
                 self._kill(number)
                 self._start(number)
@@ -170,6 +170,19 @@ class _Fire:
                 due.append(
                     (time.monotonic() + self._size.session_ms / 1000 * self._rng.uniform(1, 2), number)
                 )
+
+    def _kill_broker(self) -> None:
+        begin_ns = time.monotonic_ns()
+        self._broker.kill()
+        self._broker.start()
+        with Wire(self._broker) as wire:
+            while any(found.error_code for found in self._describe(wire)):
+                time.sleep(0.05)
+        self.loading.append((begin_ns, time.monotonic_ns()))
+
+    def _describe(self, wire: Wire) -> Any:
+        wire.socket.settimeout(self._size.calm_s)
+        return wire.ask(15, 5, DescribeGroupsRequest(groups=self.groups)).groups
 
     def _signal(self, number: int, what: signal.Signals) -> None:
         process = self._processes[number]
@@ -209,8 +222,7 @@ class _Fire:
 
     def _restless(self) -> dict[str, Any]:
         with Wire(self._broker) as wire:
-            wire.socket.settimeout(self._size.calm_s)
-            found = wire.ask(15, 5, DescribeGroupsRequest(groups=self.groups)).groups
+            found = self._describe(wire)
         restless = {}
         for group in found:
             given = Counter(at for member in group.members for at in member.member_assignment)

@@ -126,6 +126,14 @@ def test_each_fault_is_found(kind: str, events: list[Event]) -> None:
     assert {(found.kind, found.group) for found in check([*others, *events])} == {(kind, "g")}
 
 
+def test_a_heartbeat_while_the_broker_reads_proves_nothing() -> None:
+    events = [*TAKES_OVER, event(BEAT, 20, 30, 1)]
+    assert check(events, [(19, 21)]) == check(events, [(29, 35)]) == []
+    assert check(events, [(15, 19), (31, 40)]) != []
+    others = [*TAKES_OVER, *commit(20, 30, 7, 1)]
+    assert check(others, [(19, 31)]) != []
+
+
 def test_a_history_is_read_as_it_was_written_but_for_a_torn_line(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_bytes(b"".join(one.line() for one in TAKES_OVER) + TAKES_OVER[0].line()[:10])

@@ -8,6 +8,7 @@ groups are left alone.
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from ottla.logtools.coordinator_records import plain_group_record
 _COMMIT_KEY, _GROUP_KEY = 1, 2
 _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
+_PLAIN_4 = Struct(">hqiBqB")  # without metadata and tags
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
@@ -87,12 +89,7 @@ class GroupCodec:
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
-            key = (
-                INT16.pack(_COMMIT_KEY)
-                + string(record.group)
-                + string(record.topic)
-                + INT32.pack(record.partition)
-            )
+            key = _commit_key(record.group, record.topic) + INT32.pack(record.partition)
             return key, None if record.value is None else _commit_value(record.value)
         if not isinstance(record, GroupMetadata):
             return encode_consumer_record(record)
@@ -150,7 +147,15 @@ def _read_group(content: dict[str, Any]) -> GroupValue:
     )
 
 
+@lru_cache(maxsize=1000)
+def _commit_key(group: str, topic: str) -> bytes:
+    """The key but for the partition: groups commit the same topics again and again."""
+    return INT16.pack(_COMMIT_KEY) + string(group) + string(topic)
+
+
 def _commit_value(commit: CommittedOffset) -> bytes:
+    if not commit.metadata and commit.topic_id is None and commit.expire_timestamp == -1:
+        return _PLAIN_4.pack(4, commit.offset, commit.leader_epoch, 1, commit.commit_timestamp, 0)
     metadata = commit.metadata.encode()
     if commit.expire_timestamp != -1:
         times = _TIMES_1.pack(commit.commit_timestamp, commit.expire_timestamp)
