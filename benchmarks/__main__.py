@@ -20,6 +20,8 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_fetch,
+    spark_read,
     start,
     transactions,
     verify,
@@ -41,6 +43,8 @@ BENCHMARKS = {
     "clients": clients.run,
     "start": start.run,
     "transactions": transactions.run,
+    "spark_fetch": spark_fetch.run,
+    "spark_read": spark_read.run,
 }
 
 

@@ -164,6 +164,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
     ),
     OTHERWISE: (
         Known(
+            "Large patterns of topics",
+            "Takes patterns of any size, and looks topics up in threads of their own.",
+            "INVALID_REGULAR_EXPRESSION for patterns of more than 5000 characters or 2000 states.",
+            "Topics are looked up between other work, in time that grows with the name and the pattern only; "
+            "a pattern must not be able to take all of it. The syntax is RE2's, as in Kafka.",
+            step=r"ConsumerGroupHeartbeat v1: a (long pattern|pattern with many states)",
+        ),
+        Known(
             "Offsets that fall inside a batch",
             "Stores a batch whose records have falling offsets as it is.",
             "INVALID_RECORD.",
@@ -328,7 +336,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             "UNKNOWN_SERVER_ERROR.",
             "INVALID_REQUEST, with a message.",
             "It is the request that is wrong.",
-            step=r"IncrementalAlterConfigs v\d+: a topic: (an unknown|a negative) operation",
+            step=r"IncrementalAlterConfigs v\d+: (a topic: )?(an unknown|a negative) operation",
         ),
         Known(
             "Fetch with a negative size",

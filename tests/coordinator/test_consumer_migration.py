@@ -40,6 +40,7 @@ class Old(Consumer):
     def __init__(self, world: World, **settings: Any) -> None:
         super().__init__(world, **settings)
         self.has: set[int] = set()
+        self.user_data = b"\xff\xff\xff\xff"  # null
 
     def alone(self) -> None:
         """Be the only member of a classic group, with all partitions."""
@@ -52,7 +53,7 @@ class Old(Consumer):
 
     def rejoin(self) -> int:
         """Join again and fetch the assignment: all at once in a consumer group. The error code."""
-        self.metadata = b"\0\1" + subscription("t")[2:] + owned(self.has)
+        self.metadata = b"\0\1" + subscription("t")[2:-4] + self.user_data + owned(self.has)
         answer = self.begin_join().answer
         if answer.error_code:
             code: int = answer.error_code
@@ -211,6 +212,20 @@ def test_a_group_that_is_not_of_consumers_stays_what_it_is(world: World) -> None
     assert classic_of(world).members.keys() == {other.member_id}
 
 
+def test_a_group_whose_members_share_partitions_stays_what_it_is(world: World) -> None:
+    """Some read everything in all members: a consumer group cannot do that."""
+    members = [Old(world), Old(world)]
+    pending = [member.begin_join() for member in members]
+    world.runtime.advance(2 * DELAY_MS)
+    for member, one in zip(members, pending, strict=True):
+        member.take_join(one)
+    everything = {member.member_id: assignment(0, 1, 2) for member in members}
+    for member in members:
+        member.send_sync(everything)
+    assert Modern(world).join() == NOT_FOUND
+    assert [member.heartbeat() for member in members] == [0, 0]
+
+
 def test_a_classic_member_that_does_not_join_again_in_time_is_out(world: World) -> None:
     old, new = Old(world), Modern(world)
     old.alone()
@@ -298,9 +313,10 @@ def test_each_kind_of_group_is_described_by_its_own_request(world: World) -> Non
 def test_a_downgrade_that_cannot_be_written_down_leaves_the_group_as_it_was(world: World) -> None:
     old, new = Old(world), Modern(world)
     old.alone()
+    old.user_data = (200_000).to_bytes(4, "big") + bytes(200_000)
     new.join()
     settle(old, new)
-    limit(world, 100)
+    limit(world, 150_000)
     assert new.leave() == UNKNOWN_SERVER_ERROR
     limit(world, 1 << 20)
     assert new.beat() == 0

@@ -19,7 +19,7 @@ from ottla.protocol.messages.delete_topics import DeleteTopicsRequest
 from tests.api.world import World
 from tests.coordinator.grouping import DELAY_MS, Consumer, find, subscription
 from tests.coordinator.modern import Modern
-from tests.coordinator.test_consumer_migration import owned
+from tests.coordinator.test_consumer_migration import assignment, owned
 
 GROUPS = ("a", "b")
 TOPICS = ("t", "u", "uu", "v")
@@ -93,7 +93,7 @@ class History(RuleBasedStateMachine):
         if pending.is_waiting or pending.answer.error_code:
             return False
         answer = member.take_join(pending)
-        everyone = {one.member_id: b"\0\0" + owned({0}) + b"\xff\xff\xff\xff" for one in answer.members}
+        everyone = {one.member_id: assignment(number) for number, one in enumerate(answer.members)}
         sync = member.send_sync(everyone)
         return bool(sync.answers) and sync.answer.error_code == 0
 

@@ -131,6 +131,7 @@ def _at_epoch(txns: Transacting, epoch: int) -> tuple[int, int]:
         return Result("set", [TransactionRecord(ID, found)])
 
     txns.services.transactions.run(ID, command, lambda response, error: done.append(error or response))
+    txns.runtime.run_pending()
     assert done == ["set"]
     return producer_id, epoch
 

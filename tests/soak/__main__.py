@@ -24,6 +24,7 @@ from tests.reliability import (
     histories,
     kill_under_load,
     power_loss,
+    spark_exactly_once,
     torn_files,
     transaction_kills,
 )
@@ -42,6 +43,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "transaction_kills": (transaction_kills, 6),
     "exactly_once": (exactly_once, 1),
     "groups_under_fire": (groups_under_fire, 1),
+    "spark_exactly_once": (spark_exactly_once, 1),
 }
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.records.codec import Codec
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -177,3 +179,107 @@ def compact(
         write=write,
     ):
         raise typer.Exit(2)
+
+
+@app.command()
+def export(
+    path: DirectoryArgument,
+    to: Annotated[str, typer.Option(metavar="DIR", help="A directory that is not there yet.")],
+    topic: Annotated[
+        list[str] | None, typer.Option(help="A topic; can be repeated. Else all but Kafka's own.")
+    ] = None,
+    skip_corrupt: Annotated[
+        bool, typer.Option("--skip-corrupt", help="Leave out what is damaged; then the exit code is 1.")
+    ] = False,
+    report: ReportOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+) -> None:
+    """Write topics as Parquet files under topic=<name>/partition=<number>.
+
+    Columns: key, value, offset, timestamp, timestampType and headers. Works while a broker runs.
+
+    \b
+    Example:
+      ottla spark export /var/kafka/data --topic orders --to lake/orders
+    """
+    from ottla.cli.spark_move import run_export
+    from ottla.cli.spark_work import Output
+    from ottla.spark.jobs.tasks import Place
+
+    place, output = Place(master, remote), Output(report)
+    if not run_export(
+        place, os.path.abspath(path), to, output, topics=topic or [], skip_corrupt=skip_corrupt
+    ):
+        raise typer.Exit(1)
+
+
+@app.command("import")
+def import_(
+    topic: Annotated[str, typer.Option(help="The topic that the rows become.")],
+    into: Annotated[
+        str, typer.Option(metavar="DIR", help="A new data directory, or that of a broker that is stopped.")
+    ],
+    from_: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Files to read.")] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="Of the files: parquet, json, csv, orc, or any that Spark knows.")
+    ] = "parquet",
+    table: Annotated[str | None, typer.Option(help="A table that Spark knows, instead of files.")] = None,
+    sql: Annotated[
+        str | None, typer.Option(help="A query over `source`, for rows that do not have these columns.")
+    ] = None,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Of the new topic.")] = None,
+    keep_partitions: Annotated[
+        bool, typer.Option("--keep-partitions", help="Rows under partition=<number>, as exported, go there.")
+    ] = False,
+    append: Annotated[bool, typer.Option("--append", help="Add to a topic that is there.")] = False,
+    codec: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "zstd",
+    batch_bytes: Annotated[
+        int, typer.Option(min=1, help="Of records in a batch, before compression.")
+    ] = 65_536,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of the new topic; can be repeated."),
+    ] = None,
+    node_id: Annotated[int, typer.Option(min=0, help="node.id of a new data directory's broker.")] = 1,
+    report: ReportOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+) -> None:
+    """Build a topic out of rows: finished segments and indexes, in parallel, without a broker.
+
+    Columns: value, and if they are there key, headers, timestamp, partition. Rows go to partitions by their keys as
+    Kafka's clients do it, in the order in which they are read. All rows are there in the end, or none.
+
+    \b
+    Examples:
+      ottla spark import --from rows.parquet --topic orders --partitions 6 --into data
+      ottla spark import --from rows.csv --format csv --topic t --partitions 1 --into data \\
+          --sql "select _c0 as key, _c1 as value from source"
+      ottla spark import --from more.parquet --topic orders --append --into data
+    """
+    from ottla.cli.spark_move import Source, run_import
+    from ottla.cli.spark_work import Output
+    from ottla.spark.jobs.import_topic import ImportOptions
+    from ottla.spark.jobs.tasks import Place
+
+    settings = dict(_setting(text) for text in config or [])
+    options = ImportOptions(
+        os.path.abspath(into), topic, partitions, append, _codec(codec), batch_bytes, settings, node_id
+    )
+    source = Source(from_, format_, table, sql, keep_partitions)
+    run_import(Place(master, remote), source, options, Output(report))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _codec(name: str) -> Codec:
+    try:
+        return Codec[name.upper()]
+    except KeyError:
+        raise typer.BadParameter(f"{name!r} is no codec; choose none, gzip, snappy, lz4 or zstd") from None

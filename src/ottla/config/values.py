@@ -148,7 +148,7 @@ class Synonym:
     convert: Callable[[Any], Any] = _same
 
 
-Scope = Literal["topic", "broker"]
+Scope = Literal["topic", "broker", "group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Effective(NamedTuple):
     """The value a key has, and the key that gave it."""
 
     value: Any
-    source: Literal["topic", "broker", "default"]
+    source: Literal["topic", "broker", "group", "default"]
     given_by: str
 
 

@@ -110,7 +110,6 @@ class ClassicMembers:
             return self._members.known_static(group, member_id, instance_id)
         if replaced is None:
             return group.members.get(member_id) or ConsumerMember(member_id)
-        self._members.timers.forget(group.group_id, replaced.member_id)
         return self._members.replace(group, replaced, member_id, records)
 
     def _downgrade(self, update: Update, owned: Owned, is_bumped: bool, now_ms: int) -> Result[GroupRecord]:

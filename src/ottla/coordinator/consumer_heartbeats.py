@@ -93,7 +93,7 @@ class ConsumerHeartbeats:
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
-            heartbeat_interval_ms=self._config.group_consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self._members.settings(group.group_id).heartbeat_interval_ms,
         )
         is_changed = member.standing.assigned != old.standing.assigned
         if request.member_epoch == 0 or beat.is_full or is_changed:
@@ -149,7 +149,6 @@ class ConsumerHeartbeats:
         if not before.is_classic and before.epoch != LEFT_FOR_NOW:
             message = f"Instance id {instance_id} is owned by member {before.member_id}."
             raise CodedError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-        self._members.timers.forget(group.group_id, before.member_id)
         return self._members.replace(group, before, member_id, records)
 
     # -- leaving

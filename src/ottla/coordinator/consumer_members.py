@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from ottla.config import GroupConfig
 from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer_records import (
     CurrentMember,
@@ -33,14 +34,14 @@ class ConsumerMembers:
     def __init__(
         self,
         shard: Shard,
-        session_timeout_ms: int,
+        settings: Callable[[str], GroupConfig],
         groups: dict[str, ConsumerGroup],
         updates: MemberUpdates,
         migration: Migration,
         rebalances: Rebalances,
     ) -> None:
         self._shard = shard
-        self._session_timeout_ms = session_timeout_ms
+        self.settings = settings  # of a group
         self._groups = groups
         self._updates = updates
         self._migration = migration
@@ -72,7 +73,7 @@ class ConsumerMembers:
     def replace(
         self, group: ConsumerGroup, old: ConsumerMember, member_id: str, records: list[GroupRecord]
     ) -> ConsumerMember:
-        """A static member under a new id, with all that it had."""
+        """A static member under a new id, with all that it had. The old one's clocks run on, for nobody."""
         standing = old.standing._replace(epoch=0, previous_epoch=0)
         new = ConsumerMember(member_id, old.details, standing)
         name = group.group_id
@@ -87,7 +88,7 @@ class ConsumerMembers:
     def touch(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
         """The member is alive."""
         if timeout_ms is None:
-            timeout_ms = self._session_timeout_ms
+            timeout_ms = self.settings(group_id).session_timeout_ms
         self.wait_for(Clock.SESSION, group_id, member_id, timeout_ms)
 
     def wait_for(self, clock: Clock, group_id: str, member_id: str, timeout_ms: int) -> None:

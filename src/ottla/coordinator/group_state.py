@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 
 from ottla.cluster.image import ClusterImage
-from ottla.config import BrokerConfig
+from ottla.config import BrokerConfig, GroupConfig
 from ottla.coordinator.consumer_classic import ClassicMembers
 from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerPhase
 from ottla.coordinator.consumer_heartbeats import ConsumerHeartbeats
@@ -66,7 +66,7 @@ class GroupState:
         migration = Migration(config, image, hashes, self.groups, self.consumer_groups, self._rebalances)
         self._consumers = ConsumerMembers(
             shard,
-            config.group_consumer_session_timeout_ms,
+            lambda group_id: GroupConfig.of(image().group_configs.get(group_id, {}), config),
             self.consumer_groups,
             updates,
             migration,

@@ -74,6 +74,14 @@ class Migration:
                 self._add(group, classic, member)
         except MalformedError as error:
             raise _refused(classic, f"what its members say cannot be kept: {error}") from error
+        places = [
+            (topic_id, number)
+            for target in group.targets.values()
+            for topic_id, numbers in target.items()
+            for number in numbers
+        ]
+        if len(set(places)) < len(places):
+            raise _refused(classic, "some of its members have the same partitions")
         group.epoch = group.target_epoch = classic.generation
         topics = group.topics(group.members.values())
         group.metadata_hash = self._hashes.of_group(topics, self._image())

@@ -78,6 +78,8 @@ class PatternResolver:
     ) -> PatternChange:
         """A member has said what it wants: see what that means for the group's patterns."""
         before, after = old.details.pattern, new.details.pattern
+        if not after and not group.patterns:
+            return PatternChange.NONE
         change, is_new = PatternChange.NONE, False
         if before != after:
             change = PatternChange.NEW

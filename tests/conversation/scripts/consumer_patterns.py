@@ -41,6 +41,7 @@ def script(talk: Talk) -> None:
     ):
         _one(talk, f"{GROUP}-{number}", pattern)
     _changes(talk)
+    _large(talk)
     _topics(talk)
 
 
@@ -77,6 +78,15 @@ def _changes(talk: Talk) -> None:
     describe(talk, "nobody is left", GROUP)
     two.join("an empty pattern", subscribed_topic_names=None, subscribed_topic_regex="")
     two.beat("leaves too", member_epoch=-1)
+
+
+def _large(talk: Talk) -> None:
+    """Patterns that take their time."""
+    for number, (step, pattern) in enumerate(
+        (("a long pattern", "a" * 6000), ("a pattern with many states", "(?:abc{500}){1}" * 10))
+    ):
+        member = Modern(talk, f"large-patterns-{number}", "one")
+        member.join(step, subscribed_topic_names=None, subscribed_topic_regex=pattern)
 
 
 def _topics(talk: Talk) -> None:

@@ -8,18 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.source import DataDir, Partition, resolve
 from ottla.logtools.verify import verify as plain_verify
 from ottla.spark.jobs.verify import verify
-from ottla.storage.fs import RealFileSystem
-
-FS = RealFileSystem()
-
-
-def target_at(path: Path) -> DataDir | Partition:
-    target = resolve(FS, str(path))
-    assert isinstance(target, DataDir | Partition)
-    return target
+from tests.spark.jobs.helping import FS, target_at
 
 
 @pytest.mark.parametrize(("number", "task_bytes"), [(0, 5000), (1, 1 << 20)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,6 @@ class Pipeline:
     checkpoint: Path
     max_records: int
     split_mb: int
-    app_id: str = field(default="", compare=False)
 
     @property
     def has_transform(self) -> bool:
@@ -265,8 +264,8 @@ class _Builder:
     def _interval_s(self, trigger: str) -> float | None:
         if trigger == AVAILABLE_NOW:
             return None
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", trigger.strip())
-        unit = match and (_UNITS_S.get(match[2]) or _UNITS_S.get(match[2] + "s"))
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", trigger.strip())
+        unit = match and (_UNITS_S.get(match[2]) or _UNITS_S.get(match[2].removesuffix("s")))
         if not match or not unit:
             raise self._toml.complain(
                 'write "available_now", or a pause such as "10 seconds" or "2 minutes"', "run", "trigger"

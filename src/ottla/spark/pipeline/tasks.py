@@ -17,6 +17,7 @@ from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
 from ottla.spark.plan import Split, read_split
+from ottla.spark.sending import Sent
 
 # Where a row comes from, beside it on its way through Spark: for rows that fail a check there.
 HIDDEN = "__ottla_"
@@ -101,6 +102,7 @@ class Taken:
     files: list[NewFile] = field(default_factory=list)
     schema: pa.Schema | None = None
     shown: pa.Table | None = None  # some of them, for people
+    sent: Sent | None = None  # a transaction that the driver is to end
 
 
 @dataclass(frozen=True)

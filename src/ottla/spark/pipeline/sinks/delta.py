@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,12 +125,12 @@ class DeltaSink:
 
     def active_files(self) -> list[str]:
         table = self._table()
-        return [urllib.parse.unquote(uri) for uri in table.file_uris()] if table is not None else []
+        return list(table.file_uris()) if table is not None else []
 
 
 def _action(file: NewFile) -> AddAction:
     return AddAction(
-        urllib.parse.quote(file.path, safe="/="),
+        file.path,
         file.size_bytes,
         file.partition,
         int(time.time() * 1000),
