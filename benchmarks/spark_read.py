@@ -1,7 +1,7 @@
 """Reading topics into Spark: as fast as Spark takes rows, and no more of the disk or of memory than it must.
 
 The ceiling is a source that yields ready-made Arrow batches of the same rows: what is left is Spark's own work. A read
-of a whole log in one task runs in a process of its own, which tells its peak: python -m benchmarks.spark_read DIRECTORY
+of a whole log in one task runs in a process of its own, which tells its peak.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from benchmarks import brokers, load
-from benchmarks.brokers import HOST, Topic
+from benchmarks.brokers import HOST
 from benchmarks.data import LARGE, PARTITION
 from benchmarks.load import Shape
 from benchmarks.measure import Bench, Figure, alternate, mib, touch_memory
@@ -70,20 +69,7 @@ def _through_spark(bench: Bench) -> list[Figure]:
         files = {"path": str(server.data_dir), "subscribe": topic.name}
         fetched = {"kafka.bootstrap.servers": f"{HOST}:{topic.port}", "subscribe": topic.name}
         count = _wait_for_checkpoint(read_options(files), read_options(fetched))
-        session = _session()
-        try:
-            session.dataSource.register(ReadySource)
-            sides = (
-                _timed(count, lambda: _read(session, "ottla", files)),
-                _timed(count, lambda: _read(session, "ready", {"rows": str(count)})),
-                _timed(count, lambda: _read(session, "ottla", fetched)),
-                _timed(count // _CONSUMER_SHARE, lambda: _consumed(session, topic, count // _CONSUMER_SHARE)),
-            )
-            for side in sides:  # what the first run of each compiles does not count
-                side()
-            rates = [rate.per_second / 1e6 for rate in alternate(bench.scale.broker.rounds, *sides)]
-        finally:
-            session.stop()
+        rates = _in_process("race", bench.scale.broker.rounds, count, server.data_dir, topic.port, topic.name)
     shutil.rmtree(bench.work_dir / "ottla")
     ours, ceiling, fetching, consumer = rates
     what = f"read {count / 1e6:.2g} million 100-byte records, local[2]"
@@ -100,6 +86,26 @@ def _through_spark(bench: Bench) -> list[Figure]:
         ),
         _ratio(f"{what}: through Fetch", fetching, "from files", ours, 100, "% of its speed", 60),
     ]
+
+
+def _race(rounds: str, rows: str, data_dir: str, port: str, topic: str) -> list[float]:
+    """All sides in turn, in this process; millions of records a second."""
+    count, part = int(rows), int(rows) // _CONSUMER_SHARE
+    session = _session()
+    session.dataSource.register(ReadySource)
+    files = {"path": data_dir, "subscribe": topic}
+    fetched = {"kafka.bootstrap.servers": f"{HOST}:{port}", "subscribe": topic}
+    sides = (
+        _timed(count, lambda: _read(session, "ottla", files)),
+        _timed(count, lambda: _read(session, "ready", {"rows": rows})),
+        _timed(count, lambda: _read(session, "ottla", fetched)),
+        _timed(part, lambda: _consumed(session, f"{HOST}:{port}", topic, part)),
+    )
+    for side in sides:  # what the first run of each compiles does not count
+        side()
+    rates = [rate.per_second / 1e6 for rate in alternate(int(rounds), *sides)]
+    session.stop()
+    return rates
 
 
 def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: str, target: int) -> Figure:
@@ -193,15 +199,17 @@ def _ready_batch() -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, schema=plan.arrow_schema(options))
 
 
-def _consumed(session: SparkSession, topic: Topic, records: int) -> DataFrame:
-    servers, name, each = f"{HOST}:{topic.port}", topic.name, records // _PARTITIONS
+def _consumed(session: SparkSession, servers: str, topic: str, records: int) -> DataFrame:
+    each = records // _PARTITIONS
 
     def consume(partitions: Iterator[int]) -> Iterator[tuple[Any, ...]]:
+        from confluent_kafka import Consumer, TopicPartition  # its classes cannot travel to a worker
+
         for partition in partitions:
             consumer = Consumer(
                 {"bootstrap.servers": servers, "group.id": "bench", "enable.auto.commit": False}
             )
-            consumer.assign([TopicPartition(name, partition, 0)])
+            consumer.assign([TopicPartition(topic, partition, 0)])
             left = each
             while left > 0:
                 for message in consumer.consume(min(left, 10_000), 30.0):
@@ -306,23 +314,33 @@ def _window(data_dir: Path, size_bytes: int) -> Figure:
 
 
 def _memory(data_dir: Path, size_bytes: int) -> Figure:
-    command = [sys.executable, "-m", "benchmarks.spark_read", str(data_dir)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
-    base_mib, peak_mib, rate = (float(number) for number in done.stdout.split())
+    base_mib, peak_mib, rate = _in_process("memory", data_dir)
     what = f"peak memory: one task reads {mib(size_bytes)}"
     ours = f"{peak_mib:.0f} MiB, {base_mib:.0f} of them before it begins; {rate:.1f} M records/s"
     return Figure(what, ours, "", peak_mib, "MiB", f"< {_MEMORY_LIMIT_MIB}", peak_mib < _MEMORY_LIMIT_MIB)
 
 
-def _read_in_one_task(data_dir: str) -> None:
+def _read_in_one_task(data_dir: str) -> list[float]:
     options = read_options({"path": data_dir, "targetBytesPerPartition": "1024g"})
     (split,) = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
     base = peak_bytes()
     began = time.process_time()
     rows = sum(len(found) for found in plan.read_split(options, split))
     rate = rows / (time.process_time() - began)
-    print(base / 2**20, peak_bytes() / 2**20, rate / 1e6)
+    return [base / 2**20, peak_bytes() / 2**20, rate / 1e6]
+
+
+STEPS: dict[str, Callable[..., list[float]]] = {"race": _race, "memory": _read_in_one_task}
+
+
+def _in_process(step: str, *arguments: object) -> list[float]:
+    """A step in a process of its own: its peak is its own, and so is its Spark session."""
+    command = [sys.executable, "-m", "benchmarks.spark_read", step, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
+    return [float(number) for number in done.stdout.split()]
 
 
 if __name__ == "__main__":
-    _read_in_one_task(sys.argv[1])
+    from benchmarks import spark_read  # by its name, so that Spark's workers find what is in it
+
+    print(*spark_read.STEPS[sys.argv[1]](*sys.argv[2:]))

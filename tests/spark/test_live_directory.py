@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from ottla.errors import UnknownTopicOrPartitionError
 from ottla.spark import plan
 from ottla.spark.files import FileTransport, is_held
 from ottla.spark.log_files import LogFiles
+from ottla.spark.loss import DataLostError
 from ottla.spark.transport import Block
 from ottla.storage.checkpoint import write_offsets
 from ottla.storage.layout import LOG, TopicPartition, segment_file
@@ -144,9 +146,9 @@ def test_segments_merged_while_they_are_read_come_once(tmp_path: Path) -> None:
     assert [offsets[1] for offsets in rest] == [59, 89]
 
 
-def test_a_split_read_after_retention_took_its_beginning_says_what_is_gone(tmp_path: Path) -> None:
+def test_what_retention_takes_before_it_is_read_is_no_error_but_said(tmp_path: Path) -> None:
     _three_segments(tmp_path / "t-0")
-    options = options_for(tmp_path, failOnDataLoss="false")
+    options = options_for(tmp_path)
     splits = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
     (tmp_path / "t-0" / segment_file(0, LOG)).unlink()
     with pytest.warns(RuntimeWarning, match="t-0: offsets 0 to 29 are gone"):
@@ -164,3 +166,23 @@ def test_several_copies_of_a_partition_are_read_as_the_longest(tmp_path: Path) -
     append_batches(tmp_path / "b" / "t-0", 0, 50)
     transport = FileTransport(options_for(f'["{tmp_path / "a"}", "{tmp_path / "b"}"]'))
     assert transport.latest([_TP]) == {_TP: 50}
+
+
+def test_what_was_asked_for_by_its_offset_must_be_there(tmp_path: Path) -> None:
+    _three_segments(tmp_path / "t-0")
+    options = options_for(tmp_path, startingOffsets='{"t": {"0": 10}}')
+    splits = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
+    (tmp_path / "t-0" / segment_file(0, LOG)).unlink()
+    with pytest.raises(DataLostError, match="t-0: offsets 10 to 29 are gone"):
+        list(plan.read_split(options, splits[0]))
+
+
+def test_a_machine_that_does_not_see_the_directory_says_so(tmp_path: Path) -> None:
+    append_batches(tmp_path / "t-0", 0, 10)
+    options = options_for(tmp_path)
+    (split,) = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
+    (tmp_path / "t-0").rename(tmp_path / "elsewhere")
+    with pytest.raises(
+        UnknownTopicOrPartitionError, match="every machine that reads must see these directories"
+    ):
+        list(plan.read_split(options, split))

@@ -54,6 +54,7 @@ def test_a_time_goes_before_offsets() -> None:
     [
         ({}, "nothing to read from"),
         ({"kafka.bootstrap.servers": "a:1"}, "no topics"),
+        ({"path": "s3://bucket/d"}, "directories that every machine sees"),
         ({"path": "/d", "startingOfsets": "earliest"}, "did you mean startingOffsets"),
         ({"path": "/d", "kafak.group.id": "g"}, "did you mean kafka.group.id"),
         ({"path": "/d", "subscribe": "a", "assign": '{"a": [0]}'}, "assign and subscribe contradict"),
