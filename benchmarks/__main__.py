@@ -21,7 +21,9 @@ from benchmarks import (
     recovery,
     report,
     spark_fetch,
+    spark_read,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -40,7 +42,9 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
     "spark_fetch": spark_fetch.run,
+    "spark_read": spark_read.run,
 }
 
 

@@ -26,7 +26,9 @@ FIGURES = {
     "durable": 2,
     "clients": 4,
     "start": 5,
+    "transactions": 2,
     "spark_fetch": 2,
+    "spark_read": 5,
 }
 
 

@@ -29,6 +29,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._per_address: dict[str, int] = {}
+        self._refused = 0  # since the last sweep: one line is written for all of them
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
         self.port = 0
 
@@ -70,8 +71,10 @@ class Listener:
         config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
         if len(self._sessions) > config.max_connections or of_host >= config.max_connections_from(host):
             self._metrics.connections_refused += 1
-            log.warning("refusing a connection from %s: %d are open, %d of them from there",
-                        session.address, len(self._sessions) - 1, of_host)  # fmt: skip
+            self._refused += 1
+            if self._refused == 1:
+                log.warning("refusing a connection from %s: %d are open, %d of them from there",
+                            session.address, len(self._sessions) - 1, of_host)  # fmt: skip
             return False
         self._metrics.connections_accepted += 1
         return True
@@ -89,6 +92,9 @@ class Listener:
 
     def _sweep(self) -> None:
         """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
+        if self._refused > 1:
+            log.warning("refused %d more connections", self._refused - 1)
+        self._refused = 0
         now_ns = self._dispatcher.clock_ns()
         idle_ns = self._now.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):

@@ -106,6 +106,11 @@ class FileTransport:
                 found[partition] = self._stable(log, partition, end) if self._options.read_committed else end
         return found
 
+    def readable_end(self, partition: TopicPartition) -> int | None:
+        """Where a read ends, open transactions left aside; None where there are no files."""
+        log = self._log(partition)
+        return source.if_there(partial(self._end, log, partition)) if log else None
+
     def _end(self, log: LogFiles, partition: TopicPartition) -> int:
         data_dir = data_dir_of(self._fs, log.directory)
         if data_dir is None or not is_held(self._fs, data_dir):
