@@ -70,7 +70,7 @@ def _through_spark(bench: Bench) -> list[Figure]:
         files = {"path": str(server.data_dir), "subscribe": topic.name}
         fetched = {"kafka.bootstrap.servers": f"{HOST}:{topic.port}", "subscribe": topic.name}
         count = _wait_for_checkpoint(read_options(files), read_options(fetched))
-        session = _session()
+        session = open_session()
         try:
             session.dataSource.register(ReadySource)
             sides = (
@@ -109,7 +109,7 @@ def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: 
     )
 
 
-def _session() -> SparkSession:
+def open_session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join((str(_ROOT), os.environ.get("PYTHONPATH", "")))
     builder = SparkSession.builder.master("local[2]").appName("bench")

@@ -27,8 +27,8 @@ FIGURES = {
     "clients": 4,
     "start": 5,
     "transactions": 2,
-    "spark_fetch": 2,
     "spark_read": 5,
+    "spark_write": 1,
 }
 
 
