@@ -21,8 +21,8 @@ from benchmarks import (
     produce,
     recovery,
     report,
-    spark_fetch,
     spark_read,
+    spark_write,
     start,
     transactions,
     verify,
@@ -44,9 +44,9 @@ BENCHMARKS = {
     "clients": clients.run,
     "start": start.run,
     "transactions": transactions.run,
-    "spark_fetch": spark_fetch.run,
     "spark_read": spark_read.run,
     "groups": groups.run,
+    "spark_write": spark_write.run,
 }
 
 

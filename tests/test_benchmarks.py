@@ -27,9 +27,9 @@ FIGURES = {
     "clients": 4,
     "start": 5,
     "transactions": 2,
-    "spark_fetch": 2,
     "spark_read": 5,
     "groups": 4,
+    "spark_write": 1,
 }
 
 
