@@ -13,6 +13,7 @@ from benchmarks import (
     compaction,
     durable,
     fetch,
+    groups,
     latency,
     lookup,
     memory,
@@ -20,7 +21,10 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_fetch,
+    spark_read,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -39,6 +43,10 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
+    "spark_fetch": spark_fetch.run,
+    "spark_read": spark_read.run,
+    "groups": groups.run,
 }
 
 

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster, Place, TopicPartition
 from ottla.client.failures import check, is_transient
 from ottla.errors import BrokerError, CodedError, CorruptRecordError
 from ottla.protocol.errors import ErrorCode
@@ -46,7 +46,7 @@ class Fetched(NamedTuple):
 
 
 def list_offsets(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
+    cluster: Cluster, wanted: Mapping[Place, int], isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, FoundOffset]:
     """For each partition the first offset at or after a time in ms, or `EARLIEST`, or `LATEST`.
 
@@ -55,7 +55,7 @@ def list_offsets(
     found: dict[TopicPartition, FoundOffset] = {}
 
     def ask() -> dict[TopicPartition, FoundOffset]:
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, list[Place]] = {}
         for key in wanted:
             if key not in found:
                 by_leader.setdefault(cluster.leader(key), []).append(key)
@@ -79,7 +79,7 @@ def list_offsets(
 def _list_at(
     cluster: Cluster,
     leader: int,
-    wanted: Mapping[TopicPartition, int],
+    wanted: Mapping[Place, int],
     isolation: int,
     found: dict[TopicPartition, FoundOffset],
 ) -> BrokerError | None:
@@ -160,17 +160,18 @@ def _fetch(
 
 
 def _whole_batches(records: memoryview, offset: int) -> tuple[int, int]:
-    """How many bytes whole batches have, and the offset after the last. The end of an answer may be cut anywhere."""
+    """How many bytes whole batches have, and the offset after the last. The end of an answer may be cut anywhere.
+
+    A batch that is wrong inside is for the reader to find; where the next one begins must be known.
+    """
     rows = array("q", bytes(8 * kernel.ROW * _SCAN_ROWS))
-    at, next_offset = 0, offset
-    while at < len(records):
+    at, next_offset, status = 0, offset, kernel.OK
+    while at < len(records) and status == kernel.OK:
         count, at, status = kernel.scan(records, at, len(records), rows, 0)
         if count:
             next_offset = max(next_offset, rows[(count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
-        if status == kernel.TRUNCATED:
-            break
-        if status != kernel.OK:
-            raise CorruptRecordError(f"fetched after offset {next_offset}: {kernel.STATUS_MEANING[status]}")
+    if status not in (kernel.OK, kernel.TRUNCATED):
+        raise CorruptRecordError(f"fetched after offset {next_offset}: {kernel.STATUS_MEANING[status]}")
     if not at and len(records):
         raise CodedError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch at offset {offset} is larger than a fetch")
     return at, next_offset

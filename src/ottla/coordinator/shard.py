@@ -1,5 +1,8 @@
 """One partition of an internal topic and the state that is kept in it: load, run a command, append, replay, complete.
 
+What the commands of one turn of the loop write goes into the log as one batch: many members of a group commit at once,
+and a batch costs more than a record.
+
 A shard loads once and is gone for good when its partition is led elsewhere, or when something it wrote did not get
 into the log: then the state may be ahead of the log, and a new shard reads it all again.
 """
@@ -39,6 +42,8 @@ from ottla.storage.validation import Origin
 _logger = logging.getLogger(__name__)
 
 _PIECE = 1000  # records of a result that need not be in one batch
+_GATHERED_BYTES = 128 << 10  # what commands of one turn may write together
+_RECORD_OVERHEAD_BYTES = 32  # at most: lengths, offset, time
 
 # What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
 _NOT_AVAILABLE = frozenset(
@@ -52,6 +57,9 @@ _NOT_AVAILABLE = frozenset(
 )
 
 
+_Encoded = tuple[int, bytes | None, bytes | None, tuple[()]]  # time, key, value, headers
+
+
 class Phase(Enum):
     """Where a shard is in its life."""
 
@@ -63,12 +71,14 @@ class Phase(Enum):
 class _Write:
     """Something on its way into the log, and who is to be told when it is safe."""
 
-    __slots__ = ("after", "is_done", "replies")
+    __slots__ = ("after", "is_done", "records", "replies", "size_bytes")
 
     def __init__(self, replies: list[tuple[Reply, Any]], after: Callable[[], None] | None) -> None:
         self.replies = replies
         self.after = after  # a transaction's: what follows once it is in the log
         self.is_done = False
+        self.records: list[_Encoded] = []  # while it is being gathered
+        self.size_bytes = 0
 
 
 class PartitionShard(Generic[S, R]):
@@ -98,6 +108,7 @@ class PartitionShard(Generic[S, R]):
         self._max_bytes = max_bytes
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
+        self._gathering: _Write | None = None  # the last one in flight, if others may still join it
         self._next_offset = 0
         self.state = make_state(self)
 
@@ -185,8 +196,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is not Phase.ACTIVE:
             reply(None, self._refusal())
             return
-        offset = self._next_offset
-        self._next_offset += 1
+        offset = self._advance(1)
         batch = build_marker(marker, producer.producer_id, producer.producer_epoch, self._runtime.now_ms())
         settle = partial(self.state.replay_end_of_txn, producer.producer_id, not marker.is_abort, offset)
         self._append(_Write([(reply, None)], settle), batch)
@@ -197,28 +207,42 @@ class PartitionShard(Generic[S, R]):
         return NotCoordinatorError(f"{self.key} is not looked after here")
 
     def _write_records(self, result: Result[R], replies: list[tuple[Reply, Any]], now_ms: int) -> None:
-        records, producer = result.records, result.producer
-        encoded = [(now_ms, *self._codec.encode(record), ()) for record in records]
-        if producer is None:
-            batch = build_batch(encoded)
-        else:
-            batch = build_batch(
-                encoded,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                transactional=True,
-            )
-        if len(batch) > self._max_bytes():
+        encoded: list[_Encoded] = [(now_ms, *self._codec.encode(record), ()) for record in result.records]
+        if result.producer is not None:
+            self._write_txn(result, result.producer, encoded, replies)
+            return
+        size_bytes = sum(_size(record) for record in encoded)
+        if size_bytes > _GATHERED_BYTES and len(build_batch(encoded)) > self._max_bytes():
             if result.undo is not None:
                 result.undo()
+            _tell(replies, RecordTooLargeError(f"{size_bytes} bytes are too many for {self.key}"))
+            return
+        first_offset = self._advance(len(encoded))
+        if result.replay:
+            self._replay(result.records, first_offset, -1)
+        self._gather(encoded, size_bytes, replies)
+
+    def _write_txn(
+        self, result: Result[R], producer: Producer, encoded: list[_Encoded], replies: list[tuple[Reply, Any]]
+    ) -> None:
+        """A transaction's records are in a batch of their own, and count when they are in the log."""
+        batch = build_batch(
+            encoded,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transactional=True,
+        )
+        if len(batch) > self._max_bytes():
             _tell(replies, RecordTooLargeError(f"{len(batch)} bytes are too many for {self.key}"))
             return
+        first_offset = self._advance(len(encoded))
+        replay = partial(self._replay, result.records, first_offset, producer.producer_id)
+        self._append(_Write(replies, replay), batch)
+
+    def _advance(self, count: int) -> int:
         first_offset = self._next_offset
-        self._next_offset += len(records)
-        replay = partial(self._replay, records, first_offset, producer.producer_id if producer else -1)
-        if producer is None and result.replay:
-            replay()
-        self._append(_Write(replies, replay if producer is not None else None), batch)
+        self._next_offset += count
+        return first_offset
 
     def _replay(self, records: Sequence[R], first_offset: int, producer_id: int) -> None:
         for offset, record in enumerate(records, first_offset):
@@ -226,8 +250,37 @@ class PartitionShard(Generic[S, R]):
 
     # -- the log
 
+    def _gather(self, encoded: list[_Encoded], size_bytes: int, replies: list[tuple[Reply, Any]]) -> None:
+        """Write records together with others of this turn."""
+        write = self._gathering
+        if write is not None and write.size_bytes + size_bytes > _GATHERED_BYTES:
+            self._flush()
+            write = None
+        if write is None:
+            write = self._gathering = _Write([], None)
+            self._in_flight.append(write)
+            self._runtime.call_soon(partial(self._flush_if, write))
+        write.records += encoded
+        write.size_bytes += size_bytes
+        write.replies += replies
+
+    def _flush_if(self, write: _Write) -> None:
+        if self._gathering is write:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Append what was gathered, before anything else gets into the log."""
+        write, self._gathering = self._gathering, None
+        if write is not None:
+            self._send(write, build_batch(write.records))
+            write.records = []
+
     def _append(self, write: _Write, batch: bytearray) -> None:
+        self._flush()
         self._in_flight.append(write)
+        self._send(write, batch)
+
+    def _send(self, write: _Write, batch: bytearray) -> None:
         self._replicas.append(
             acks=-1,
             timeout_ms=self._timeout_ms,
@@ -270,6 +323,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is Phase.GONE:
             return
         self.phase = Phase.GONE
+        self._gathering = None
         writes, self._in_flight = self._in_flight, deque()
         for write in writes:
             _tell(write.replies, error)
@@ -289,6 +343,12 @@ class PartitionShard(Generic[S, R]):
 
     def randrange(self, stop: int) -> int:
         return self._runtime.randrange(stop)
+
+
+def _size(record: _Encoded) -> int:
+    """No less than what a record takes in a batch."""
+    _, key, value, _ = record
+    return len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES
 
 
 def _append_error(key: TopicPartition, result: AppendResult) -> BrokerError:

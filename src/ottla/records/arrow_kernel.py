@@ -346,6 +346,8 @@ class Columns:
         base_timestamp: cython.longlong = row[to + _BASE_TIMESTAMP]
         stamp: cython.longlong = row[to + _MAX_TIMESTAMP]
         kind: cython.int = 1 if row[to + _ATTRIBUTES] & _LOG_APPEND_TIME else 0
+        if row[to + _MAGIC] == 0:
+            kind = -1
         while at < end:
             after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
                 read_record(view, at, end)

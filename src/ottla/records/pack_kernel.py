@@ -25,7 +25,9 @@ _NO_TIMES = array("q")
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _is_null(valid: cython.const[cython.uchar][::1], has_nulls: cython.bint, row: cython.Py_ssize_t) -> cython.bint:
+def _is_null(
+    valid: cython.const[cython.uchar][::1], has_nulls: cython.bint, row: cython.Py_ssize_t
+) -> cython.bint:
     return has_nulls and not valid[row >> 3] >> (row & 7) & 1
 
 
@@ -40,7 +42,9 @@ def _times_mix(value: cython.uint) -> cython.uint:
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _murmur2(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.uint:
+def _murmur2(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.uint:
     bits: cython.uint = _SEED ^ cython.cast(cython.uint, size)
     word: cython.uint
     left: cython.Py_ssize_t = size

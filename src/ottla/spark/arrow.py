@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -67,6 +67,7 @@ class Builder:
         self._mask = sum(_MASK.get(name, 0) for name in columns)
         self._columns = Columns(self._mask, from_offset, to_offset)
         self._data_bytes = _FIRST_DATA_BYTES
+        self._room = max(1, min(ROWS, to_offset - from_offset))
         self._constants: dict[str, Any] = {}
         self.is_past = False  # everything wanted has been seen
         self._renew()
@@ -108,7 +109,7 @@ class Builder:
         start, size = block.rows[at + kernel.POSITION] - block.shift, block.rows[at + kernel.SIZE]
         data = memoryview(block.data)[start : start + size]
         if block.rows[at + kernel.MAGIC] < batch.MAGIC_V2:
-            yield from self._message_set(data)
+            yield from self._message_set(data, block.rows[at + kernel.MAGIC])
             return
         found = 0
         rest = b""
@@ -129,13 +130,13 @@ class Builder:
         if rest or found != announced:
             raise CorruptRecordError(f"{found} of {announced} records are good")
 
-    def _message_set(self, data: memoryview) -> Iterator[pa.RecordBatch]:
+    def _message_set(self, data: memoryview, magic: int) -> Iterator[pa.RecordBatch]:
         """A compressed message of magic 0 or 1: its records, written anew as those of magic 2, whose loop is there."""
         for old in read_message_set(data, 0, len(data), max_output_bytes=_MESSAGE_SET_BYTES):
             body = bytearray()
             kernel.encode_records(body, [(old.timestamp, old.key, old.value, ())], old.timestamp, (0,))
             row = array("q", bytes(8 * kernel.ROW))
-            row[kernel.BASE_OFFSET] = old.offset
+            row[kernel.MAGIC], row[kernel.BASE_OFFSET] = magic, old.offset
             row[kernel.BASE_TIMESTAMP] = row[kernel.MAX_TIMESTAMP] = old.timestamp
             row[kernel.ATTRIBUTES] = batch.LOG_APPEND_TIME if old.timestamp_type == 1 else 0
             if self._columns.fill_records(body, 0, len(body), row, 0)[2] == FULL:
@@ -149,7 +150,7 @@ class Builder:
         found = {
             "topic": self._partition.topic,
             "partition": self._partition.partition,
-            "offset": bad.base_offset,
+            "offset": bad.from_offset,
             CORRUPT: bad.data,
         }
         arrays = [pa.array([found.get(field.name)], field.type) for field in self._schema]
@@ -163,11 +164,11 @@ class Builder:
 
     def _renew(self) -> None:
         key_bytes, value_bytes, headers, header_bytes = self._columns.needs()
-        mask, room = self._mask, ROWS
+        mask, room = self._mask, self._room
         header_room = max(_HEADER_ROOM * room, headers) if mask & arrow_kernel.HEADERS else 0
         data_bytes = self._data_bytes
 
-        def buffer(column: int, size: int, format: str = "B") -> Any:
+        def buffer(column: int, size: int, format: Literal["B", "i", "q"] = "B") -> Any:
             return _Buffer(size, format) if mask & column else None
 
         def ends(column: int, count: int) -> Any:
@@ -236,9 +237,18 @@ class Builder:
         """A column with the same in every row: built once, and cut to size."""
         known = self._constants.get(name)
         if known is None or len(known) < rows:
-            value = self._partition.topic if name == "topic" else self._partition.partition
-            known = self._constants[name] = pa.repeat(pa.scalar(value, TYPES[name]), rows)
+            known = self._constants[name] = _repeated(self._partition, name, rows)
         return known.slice(0, rows)
+
+
+def _repeated(partition: TopicPartition, name: str, rows: int) -> pa.Array:
+    # Not pa.repeat: with it comes all of pyarrow.compute, a second in each new Python worker.
+    if name == "partition":
+        numbers = pa.py_buffer(array("i", [partition.partition]) * rows)
+        return pa.Array.from_buffers(TYPES[name], rows, [None, numbers], 0)
+    topic = partition.topic.encode()
+    ends = pa.py_buffer(array("i", range(0, len(topic) * rows + 1, len(topic))))
+    return pa.Array.from_buffers(TYPES[name], rows, [None, ends, pa.py_buffer(topic * rows)], 0)
 
 
 class _Buffer:
@@ -246,7 +256,7 @@ class _Buffer:
 
     __slots__ = ("used", "view")
 
-    def __init__(self, size: int, format: str) -> None:
+    def __init__(self, size: int, format: Literal["B", "i", "q"]) -> None:
         self.used = pa.allocate_buffer(size)
         self.view = memoryview(self.used).cast("B").cast(format)
 
@@ -291,4 +301,5 @@ def _bad_batch(block: Block, row: int, meaning: str) -> BadBytes:
     position, size = block.rows[at + kernel.POSITION], block.rows[at + kernel.SIZE]
     start = position - block.shift
     data = bytes(memoryview(block.data)[start : start + size])
-    return BadBytes(block.where, position, block.rows[at + kernel.BASE_OFFSET], meaning, data)
+    offsets = block.rows[at + kernel.BASE_OFFSET], block.rows[at + kernel.LAST_OFFSET] + 1
+    return BadBytes(block.where, position, *offsets, meaning, data)

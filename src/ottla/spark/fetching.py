@@ -22,7 +22,7 @@ from ottla.client.reading import (
     fetch_raw,
     list_offsets,
 )
-from ottla.errors import BrokerError, CorruptRecordError
+from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.records import kernel
 from ottla.spark.offsets import Offsets
@@ -127,7 +127,7 @@ class FetchTransport:
                 yield fetched
                 continue
             aborted = [Aborted(*one) for one in fetched.aborted] if self._options.read_committed else []
-            yield from _past_bad_batches(fetched.records, rows, where, aborted)
+            yield from blocks(fetched.records, rows, where, aborted)
 
     def _fetches(self, partition: TopicPartition, start: int, end: int) -> Iterator[Fetched | Lost]:
         """Answers in order up to `end`; the next one is asked for before one is given out."""
@@ -162,24 +162,3 @@ class FetchTransport:
             if earliest <= offset:
                 raise
             return Lost(offset, earliest)
-
-
-def _past_bad_batches(
-    records: memoryview, rows: array[int], where: str, aborted: list[Aborted]
-) -> Iterator[Block | BadBytes]:
-    """Blocks of good batches, and each bad batch by itself."""
-    at = 0
-    while at < len(records):
-        bad = None
-        for found in blocks(records[at:], rows, where, aborted):
-            if isinstance(found, BadBytes):
-                bad = found
-            else:
-                yield found
-        if bad is None:
-            return
-        size = 12 + int.from_bytes(bad.data[8:12], "big", signed=True)
-        if not 0 < size <= len(bad.data):
-            raise CorruptRecordError(f"{bad}; there is no way on from here")
-        yield BadBytes(where, at + bad.position, bad.base_offset, bad.meaning, bad.data[:size])
-        at += bad.position + size

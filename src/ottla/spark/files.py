@@ -1,8 +1,8 @@
-"""The transport that reads segment files: a data directory of ottla's or Apache Kafka's, with or without a broker on it.
+"""The transport that reads segment files, of ottla or Apache Kafka, with or without a broker on them.
 
 While a broker holds the directory, a read ends at the high watermark that it last wrote into its checkpoint (every 5
-seconds); what lies behind may not be replicated, or half written. Without a broker, it ends at the last whole batch. For
-read_committed it ends before the first transaction that is open there.
+seconds); what lies behind may not be replicated, or half written. Without a broker, it ends at the last whole batch.
+For read_committed it ends before the first transaction that is open there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from ottla.errors import ConfigError, CorruptCheckpointError, CorruptSnapshotError
 from ottla.logtools import source
@@ -80,7 +81,7 @@ class FileTransport:
                     segments = source.if_there(LogFiles(self._fs, directory).segments)
                     if segments:
                         last = segments[-1]
-                        size = source.if_there(lambda path=last.path: self._fs.size(path)) or 0
+                        size = source.if_there(partial(self._fs.size, last.path)) or 0
                         found.append((last.base_offset, size, directory))
         return LogFiles(self._fs, max(found)[2]) if found else None
 
@@ -100,10 +101,15 @@ class FileTransport:
         found: Offsets = {}
         for partition in partitions:
             log = self._log(partition)
-            end = source.if_there(lambda log=log, p=partition: self._end(log, p)) if log else None
+            end = source.if_there(partial(self._end, log, partition)) if log else None
             if log is not None and end is not None:
                 found[partition] = self._stable(log, partition, end) if self._options.read_committed else end
         return found
+
+    def readable_end(self, partition: TopicPartition) -> int | None:
+        """Where a read ends, open transactions left aside; None where there are no files."""
+        log = self._log(partition)
+        return source.if_there(partial(self._end, log, partition)) if log else None
 
     def _end(self, log: LogFiles, partition: TopicPartition) -> int:
         data_dir = data_dir_of(self._fs, log.directory)
@@ -203,4 +209,5 @@ def is_held(fs: FileSystem, data_dir: str) -> bool:
         answer = fcntl.fcntl(file, fcntl.F_GETLK, asked)
     finally:
         os.close(file)
-    return struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK
+    kind: int = struct.unpack("hhqqi4x", answer)[0]
+    return kind != fcntl.F_UNLCK

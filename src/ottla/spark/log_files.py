@@ -7,9 +7,9 @@ takes away can be read as long as the broker keeps it under its `.deleted` name.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from ottla.logtools.reading import read_records
@@ -58,7 +58,7 @@ class LogFiles:
                 continue
             path = f"{self.directory}/{name}"
             try:
-                identity = os.stat(path).st_ino
+                identity = Path(path).stat().st_ino
             except FileNotFoundError:
                 continue
             by_marker[parsed.marker][parsed.base_offset] = Segment(parsed.base_offset, path, identity)
@@ -136,7 +136,7 @@ class LogFiles:
                 low = index.position_before(start - segment.base_offset)
                 high = file.size()
                 if end < next_base:
-                    behind = index.get(index.count(lambda entry, s=segment: entry[0] < end - s.base_offset))
+                    behind = index.from_offset(end - segment.base_offset)
                     high = min(high, behind[1] if behind else high)
                 passed = self._mark_segment(segment, file, index, low, high, passed, end, step_bytes, found)
             finally:
@@ -241,7 +241,7 @@ class LogFiles:
         tries = 0
         while at < end:
             segment, next_base = self._next(at, finished)
-            # A log loses segments only at its beginning. Elsewhere offsets are missing because they were compacted away.
+            # A log loses segments only at its beginning. Elsewhere offsets are missing because of compaction.
             if segment is not None and segment.base_offset > at and segment.is_first:
                 yield Lost(at, min(segment.base_offset, end))
                 at = segment.base_offset
@@ -255,7 +255,7 @@ class LogFiles:
                 continue
             finished.add(segment[:3])
             try:
-                for found in self._read_segment(segment, file, at, end):
+                for found in self._read_segment(segment, file, at, next_base):
                     if isinstance(found, Block):
                         at = max(at, found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
                         found.aborted = ranges
@@ -276,19 +276,24 @@ class LogFiles:
                 return segments[number], 0 if is_last else segments[number + 1].base_offset
         return None, 0
 
-    def _read_segment(self, segment: Segment, file: File, at: int, end: int) -> Iterator[Block | BadBytes]:
-        size = file.size()
+    def _read_segment(
+        self, segment: Segment, file: File, at: int, next_base: int
+    ) -> Iterator[Block | BadBytes]:
+        expected = segment.base_offset
+        damages: list[Damage] = []  # which offsets they cost is known only when good batches follow
         start = self._start_position(segment, file, at)
-        for found in walk(file, size, start=start, min_offset=segment.base_offset):
+        for found in walk(file, file.size(), start=start, min_offset=segment.base_offset):
             if isinstance(found, Damage):
-                if found.base_offset < end:
-                    yield from _bad(segment, file, found)
+                damages.append(found)
                 continue
+            yield from _bad(segment, file, damages, expected, found.rows[kernel.BASE_OFFSET])
+            damages.clear()
             data = found.data
             if data is None:  # too large for a window: one batch
-                row = found.rows
-                data = memoryview(file.pread(row[kernel.SIZE], row[kernel.POSITION]))
+                data = memoryview(file.pread(found.rows[kernel.SIZE], found.rows[kernel.POSITION]))
+            expected = found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
             yield Block(found.rows, found.count, data, found.position, segment.path, array("q"))
+        yield from _bad(segment, file, damages, expected, next_base or MAX_OFFSET)
 
     def _open(self, segment: Segment) -> File | None:
         try:
@@ -297,7 +302,10 @@ class LogFiles:
             return None
 
 
-def _bad(segment: Segment, file: File, damage: Damage) -> Iterator[BadBytes]:
-    for position in range(damage.position, damage.end, _BAD_PIECE_BYTES):
-        data = file.pread(min(_BAD_PIECE_BYTES, damage.end - position), position)
-        yield BadBytes(segment.path, position, damage.base_offset, damage.meaning, data)
+def _bad(
+    segment: Segment, file: File, damages: list[Damage], from_offset: int, to_offset: int
+) -> Iterator[BadBytes]:
+    for damage in damages:
+        for position in range(damage.position, damage.end, _BAD_PIECE_BYTES):
+            data = file.pread(min(_BAD_PIECE_BYTES, damage.end - position), position)
+            yield BadBytes(segment.path, position, from_offset, to_offset, damage.meaning, data)

@@ -70,6 +70,10 @@ class OffsetIndex(_Index):
         """The first entry at a position or behind it."""
         return self.get(self.count(lambda entry: entry[1] < position))
 
+    def from_offset(self, relative_offset: int) -> tuple[int, int] | None:
+        """The first entry at an offset or behind it."""
+        return self.get(self.count(lambda entry: entry[0] < relative_offset))
+
     def last_position(self) -> int:
         entry = self.get(self.count(lambda _: True) - 1)
         return entry[1] if entry else 0

@@ -1,7 +1,7 @@
 """Offsets of many partitions: JSON in and out, and how much of what is new one micro-batch takes. Pure.
 
-In JSON, as Spark's Kafka connector writes it: `{"topic": {"0": 23, "1": -1}}`, where -2 is the earliest offset and -1 the
-latest.
+In JSON, as Spark's Kafka connector writes it: `{"topic": {"0": 23, "1": -1}}`, where -2 is the earliest offset and -1
+the latest.
 """
 
 from __future__ import annotations

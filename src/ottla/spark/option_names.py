@@ -1,7 +1,7 @@
 """Every option of format("ottla"), with its meaning: the one table that parsing, error messages and the docs share.
 
-Names are those of Spark's Kafka connector; those that it does not have are marked as ottla's. Spark hands options over in
-lower case, so case does not count.
+Names are those of Spark's Kafka connector; those that it does not have are marked as ottla's. Spark hands options
+over in lower case, so case does not count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPTIONS = (
         "path",
         READ,
         "",
-        "A data directory, a partition directory, or several (`load([...])`, or a JSON list); ottla's or Apache Kafka's",
+        "A data or partition directory, or several (`load([...])`, a JSON list); ottla's or Apache Kafka's",
         True,
     ),
     Option(

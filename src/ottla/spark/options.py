@@ -205,7 +205,7 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _starting(options: Mapping[str, str], is_stream: bool) -> Bound:
-    """startingTimestamp goes before startingOffsetsByTimestamp, and that before startingOffsets, as in the connector."""
+    """As in the connector, startingTimestamp goes first, then startingOffsetsByTimestamp, then startingOffsets."""
     if "startingtimestamp" in options:
         return Bound(time_ms=parse_time(options["startingtimestamp"], "startingTimestamp"))
     if "startingoffsetsbytimestamp" in options:
@@ -275,7 +275,7 @@ def _pattern(text: str | None) -> str | None:
 
 
 def _columns(options: Mapping[str, str], *, with_corrupt: bool) -> tuple[str, ...]:
-    every = COLUMNS
+    every: tuple[str, ...] = COLUMNS
     if _flag(options, "includeHeaders", default=False):
         every += (HEADERS,)
     if with_corrupt:

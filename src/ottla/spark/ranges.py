@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.spark.transport import Mark
 from ottla.storage.layout import TopicPartition
@@ -17,6 +17,11 @@ class Split:
     start: int
     end: int
     size_bytes: int
+    origin: int  # where the first split of this partition starts
+
+    def owns(self, from_offset: int, to_offset: int) -> bool:
+        """Whether this split, of all of them, is the one to report that these offsets cannot be read."""
+        return to_offset > self.origin and self.start <= max(from_offset, self.origin) < self.end
 
 
 def step_bytes(sizes: Mapping[TopicPartition, int], target_bytes: int, min_partitions: int | None) -> int:
@@ -39,11 +44,13 @@ def cut(
             mark.size_bytes - last.size_bytes >= step / 2
             and marks[-1].size_bytes - mark.size_bytes >= step / 2
         ):
-            splits.append(Split(partition, last.offset, mark.offset, mark.size_bytes - last.size_bytes))
+            size_bytes = mark.size_bytes - last.size_bytes
+            splits.append(Split(partition, last.offset, mark.offset, size_bytes, marks[0].offset))
             last = mark
     end = marks[-1]
     if end.offset > last.offset:
-        splits.append(Split(partition, last.offset, end.offset, end.size_bytes - last.size_bytes))
+        size_bytes = end.size_bytes - last.size_bytes
+        splits.append(Split(partition, last.offset, end.offset, size_bytes, marks[0].offset))
     return [piece for split in splits for piece in _pieces(split, max_records)]
 
 
@@ -54,6 +61,6 @@ def _pieces(split: Split, max_records: int | None) -> list[Split]:
     number = -(-count // max_records)
     edges = [split.start + count * index // number for index in range(number + 1)]
     return [
-        Split(split.partition, edges[index], edges[index + 1], split.size_bytes // number)
+        replace(split, start=edges[index], end=edges[index + 1], size_bytes=split.size_bytes // number)
         for index in range(number)
     ]

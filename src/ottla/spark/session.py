@@ -6,6 +6,7 @@ archive of the installed packages (`environment.py`), which holds the compiled k
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -39,9 +40,15 @@ logger.tasks.level = off
 
 
 def open_session(
-    name: str, *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+    name: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session; `local[*]` if neither a master nor a Connect server is named."""
+    # An error of SQL is raised; PySpark would print it too, with all of Java's stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     if master and remote:
         raise ConfigError("--master and --remote are two ways to run: give one of them")
     if remote:

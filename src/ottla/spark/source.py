@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -19,7 +25,7 @@ from pyspark.sql.types import (
 
 from ottla.errors import ConfigError
 from ottla.spark.option_names import BATCH, BY_NAME, STREAM
-from ottla.spark.options import CORRUPT, HEADERS, ReadOptions, read_options
+from ottla.spark.options import CORRUPT, HEADERS, ReadOptions, read_options, write_options
 
 TYPES: dict[str, DataType] = {
     "key": BinaryType(),
@@ -52,10 +58,20 @@ class OttlaSource(DataSource):
 
         return BatchReader(_with_columns(read_options(self.options), schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from ottla.spark.stream_reader import StreamReader
 
         return StreamReader(_with_columns(read_options(self.options, is_stream=True), schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ottla.spark.writer import TopicWriter
+
+        return TopicWriter(write_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from ottla.spark.stream_writer import TopicStreamWriter
+
+        return TopicStreamWriter(write_options(self.options), schema)
 
 
 def _with_columns(options: ReadOptions, schema: StructType) -> ReadOptions:

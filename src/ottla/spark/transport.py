@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from typing_extensions import Buffer
 
 from ottla.records import kernel
-from ottla.records.batch import CONTROL, MAGIC_V2
+from ottla.records.batch import CONTROL, MAGIC_V2, OVERHEAD_SIZE
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.storage.layout import TopicPartition
@@ -51,17 +51,18 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class BadBytes:
-    """Bytes that are not good batches, where batches should be."""
+    """Bytes that are not good batches, where those of the offsets [from_offset, to_offset) should be."""
 
     where: str
     position: int  # in the file, or in the response
-    base_offset: int  # what the header says, or the offset that was expected there
+    from_offset: int
+    to_offset: int
     meaning: str
     data: bytes
 
     def __str__(self) -> str:
         return (
-            f"{self.where}: at position {self.position}, offset {self.base_offset}: {self.meaning}"
+            f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
             f" ({len(self.data)} bytes)"
         )
 
@@ -115,13 +116,24 @@ def blocks(
     view = memoryview(data)
     ranges = abort_ranges(_until_their_markers(view, rows, list(aborted)))
     at, status = 0, kernel.OK
-    while at < len(view) and status == kernel.OK:
+    while at < len(view) and status != kernel.TRUNCATED:
         count, at, status = kernel.scan(view, at, len(view), rows, kernel.CHECK_CRC)
         if count:
             yield Block(rows, count, view, 0, where, ranges)
-    if status not in (kernel.OK, kernel.TRUNCATED):
-        offset = int.from_bytes(view[at : at + 8], "big", signed=True)
-        yield BadBytes(where, at, offset, kernel.STATUS_MEANING[status], bytes(view[at:]))
+        if status not in (kernel.OK, kernel.TRUNCATED):
+            after = _after_bad(view, at)
+            offset = int.from_bytes(view[at : at + 8], "big", signed=True)
+            next_offset = int.from_bytes(view[after : after + 8], "big", signed=True)
+            to_offset = next_offset if after < len(view) else MAX_OFFSET
+            meaning = kernel.STATUS_MEANING[status]
+            yield BadBytes(where, at, offset, to_offset, meaning, bytes(view[at:after]))
+            at = after
+
+
+def _after_bad(view: memoryview, at: int) -> int:
+    """Where the batch after a bad one begins; all the rest is bad if its length is."""
+    length = int.from_bytes(view[at + 8 : at + OVERHEAD_SIZE], "big", signed=True)
+    return at + OVERHEAD_SIZE + length if length > 0 else len(view)
 
 
 def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Aborted]) -> Iterator[Aborted]:
@@ -141,6 +153,15 @@ def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Abort
 
 def open_transport(options: ReadOptions) -> Transport:
     """The transport that the options ask for."""
+    if not options.paths:
+        from ottla.spark.fetching import FetchTransport
+
+        return FetchTransport(options)
     from ottla.spark.files import FileTransport
 
-    return FileTransport(options)
+    if options.servers is None:
+        return FileTransport(options)
+    from ottla.spark.combined import CombinedTransport
+    from ottla.spark.fetching import FetchTransport
+
+    return CombinedTransport(FileTransport(options), FetchTransport(options))

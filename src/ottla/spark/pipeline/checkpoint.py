@@ -1,6 +1,7 @@
 """A pipeline's own directory: who it is, which ranges its batches have, and that only one driver runs it.
 
     pipeline.json     the application's id, by which tables know its batches
+    start.json        the offsets at which the first run began
     plans/N.json      batch N's range of offsets, written before the batch begins
     schema.ddl        the columns found so far, where they are inferred
     commits/N.json    batches that are done, for sinks that keep no log of their own
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Checkpoint:
         if found is None:
             return None
         splits = tuple(
-            Split(TopicPartition(topic, partition), *rest) for topic, partition, *rest in found["splits"]
+            Split(**{**split, "partition": TopicPartition(*split["partition"])}) for split in found["splits"]
         )
         return Plan(batch, from_nested(found["start"]), from_nested(found["end"]), splits)
 
@@ -93,11 +94,19 @@ class Checkpoint:
             "batch": plan.batch,
             "start": to_nested(plan.start),
             "end": to_nested(plan.end),
-            "splits": [[*split.partition, split.start, split.end, split.size_bytes] for split in plan.splits],
+            "splits": [asdict(split) for split in plan.splits],
         }
         self._replace(f"plans/{plan.batch}.json", json.dumps(told))
         for number in self._numbers("plans")[:-_KEPT_PLANS]:
             os.unlink(self.directory / "plans" / f"{number}.json")
+
+    def start(self) -> Offsets | None:
+        """Where the first run began; what "latest" meant then, it means for good."""
+        found = self._read("start.json")
+        return None if found is None else from_nested(found)
+
+    def save_start(self, offsets: Offsets) -> None:
+        self._replace("start.json", json.dumps(to_nested(offsets)))
 
     # -- commits of sinks without a log
 

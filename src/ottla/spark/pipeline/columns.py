@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -36,11 +36,14 @@ def find_columns(
     if not is_found(pipeline):
         return pipeline.decode.schema
     known = checkpoint.schema()
-    if known is None:
-        known = infer(pipeline, sample(options, splits, SAMPLE_ROWS))
-        if not known.names:
+    # A query has to know its columns before it runs: then new ones are looked for in a sample of each batch.
+    if known is None or (grows(pipeline) and pipeline.has_transform):
+        found = infer(pipeline, sample(options, splits, SAMPLE_ROWS), known)
+        if not found.names:
             raise PipelineError("no columns were found: no record of the sample decodes; give a schema")
-        checkpoint.save_schema(known)
+        if known is None or not found.equals(known):
+            checkpoint.save_schema(found)
+        known = found
     return known
 
 
@@ -55,8 +58,9 @@ def sample(options: ReadOptions, splits: Sequence[Split], count: int) -> Iterato
                 break
 
 
-def infer(pipeline: Pipeline, batches: Iterator[pa.RecordBatch]) -> pa.Schema:
-    decoder = make_decoder(pipeline.decode, None, grow=True)
+def infer(pipeline: Pipeline, batches: Iterable[pa.RecordBatch], known: pa.Schema | None = None) -> pa.Schema:
+    """The columns of some records, beside those that are known."""
+    decoder = make_decoder(pipeline.decode, known, grow=True)
     for batch in batches:
         decoder.decode(batch)
     return decoder.columns

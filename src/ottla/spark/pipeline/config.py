@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,15 @@ from ottla.spark.pipeline.toml_file import TomlFile
 
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
 AVAILABLE_NOW = "available_now"
-_UNITS_S = {"ms": 0.001, "millisecond": 0.001, "s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "hour": 3600.0}
+_UNITS_S = {
+    "ms": 0.001,
+    "millisecond": 0.001,
+    "s": 1.0,
+    "second": 1.0,
+    "m": 60.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,6 @@ class Pipeline:
     checkpoint: Path
     max_records: int
     split_mb: int
-    app_id: str = field(default="", compare=False)
 
     @property
     def has_transform(self) -> bool:
@@ -231,7 +238,9 @@ class _Builder:
     def _sink(self, source: Source) -> Sink:
         keys = self._toml.table("sink")
         if keys["format"] is None:
-            raise self._toml.complain("name a format: delta, iceberg, parquet, topic or console", "sink", None)
+            raise self._toml.complain(
+                "name a format: delta, iceberg, parquet, topic or console", "sink", None
+            )
         if keys["format"] in TABLE_FORMATS and keys["path"] is None:
             raise self._toml.complain("a table needs a path", "sink", None)
         bootstrap = keys["bootstrap"] or source.bootstrap
@@ -255,8 +264,8 @@ class _Builder:
     def _interval_s(self, trigger: str) -> float | None:
         if trigger == AVAILABLE_NOW:
             return None
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", trigger.strip())
-        unit = match and (_UNITS_S.get(match[2]) or _UNITS_S.get(match[2] + "s"))
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", trigger.strip())
+        unit = match and (_UNITS_S.get(match[2]) or _UNITS_S.get(match[2].removesuffix("s")))
         if not match or not unit:
             raise self._toml.complain(
                 'write "available_now", or a pause such as "10 seconds" or "2 minutes"', "run", "trigger"

@@ -39,7 +39,9 @@ class Avro:
 class ConfluentAvro:
     """Values that name their writer's schema. Rows have the reader's columns, or those of all schemas seen."""
 
-    def __init__(self, schemas: SchemaSource, reader: Any | None, schema: pa.Schema | None, *, grow: bool) -> None:
+    def __init__(
+        self, schemas: SchemaSource, reader: Any | None, schema: pa.Schema | None, *, grow: bool
+    ) -> None:
         self._schemas = schemas
         self._reader = reader
         self._grow = grow

@@ -21,7 +21,9 @@ class Csv:
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
             raise DecodeError(f"{nested[0]}: a csv field is no array, struct or map")
-        self._parsing = pv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False)
+        self._parsing = pv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False
+        )
         self._converting = pv.ConvertOptions(
             column_types={field.name: _wire_type(field.type) for field in schema},
             include_columns=names,

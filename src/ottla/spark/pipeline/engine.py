@@ -1,4 +1,4 @@
-"""How a batch's splits become rows at the target: straight from tasks, or through Spark SQL."""
+"""How a batch's splits become rows at the target: straight from tasks, or through Spark SQL where that is asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ottla.spark.pipeline.check_syntax import Unsupported
+from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.decode import make_decoder, row_schema
+from ottla.spark.pipeline.expect import Checks
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Landing, Reading, Result, Tasks, in_partition
 
@@ -35,3 +39,36 @@ class SparkTasks:
         numbers = self._session.range(0, count, 1, count)
         rows = numbers.mapInArrow(in_partition(work), "result binary").collect()
         return [pickle.loads(row["result"]) for row in rows]
+
+
+class SparkEngine:
+    """On Spark; through its SQL only with a transform, or for checks that Arrow cannot evaluate."""
+
+    def __init__(self, session: SparkSession, pipeline: Pipeline, note: Callable[[str], None]) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._note = note
+        self._straight = StraightEngine(SparkTasks(session))
+        self._told = False
+
+    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[Result]:
+        from ottla.spark.pipeline.sql_engine import SqlBatch
+
+        spark_checks = self._needs_spark_checks(reading)
+        if not (self._pipeline.has_transform or spark_checks):
+            return self._straight.land(reading, destination, bad_layout)
+        batch = SqlBatch(self._session, self._pipeline, reading, bad_layout, spark_checks=spark_checks)
+        return batch.land(destination)
+
+    def _needs_spark_checks(self, reading: Reading) -> bool:
+        if not reading.expectations:
+            return False
+        columns = make_decoder(reading.decode, reading.schema, grow=False).columns
+        try:
+            Checks(reading.expectations, row_schema(columns, reading.decode.metadata))
+        except Unsupported as reason:
+            if not self._told:
+                self._note(f"an expectation needs Spark SQL, so rows go through the JVM: {reason}")
+                self._told = True
+            return True
+        return False

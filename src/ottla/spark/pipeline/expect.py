@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.spark.pipeline.check_syntax import Call, Column, Literal, Node, Unsupported, parse
+from ottla.spark.pipeline.check_syntax import Column, Literal, Node, Unsupported, parse
 from ottla.spark.pipeline.config import Expectation
 
 Value = Any  # a pa.ChunkedArray, pa.Array or pa.Scalar

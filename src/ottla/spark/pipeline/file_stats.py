@@ -13,12 +13,19 @@ _MAX_TEXT = 32
 
 
 def file_stats(metadata: pq.FileMetaData) -> dict[str, Any]:
-    stats: dict[str, Any] = {"numRecords": metadata.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    stats: dict[str, Any] = {
+        "numRecords": metadata.num_rows,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
     for index in range(min(metadata.num_columns, _MAX_COLUMNS)):
         name = metadata.schema.column(index).path
         if "." in name:
             continue  # a column inside of another
-        found = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
+        found = [
+            metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)
+        ]
         if not found or any(one is None or not one.has_null_count for one in found):
             continue
         stats["nullCount"][name] = sum(one.null_count for one in found)

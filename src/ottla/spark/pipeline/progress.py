@@ -12,4 +12,4 @@ _TIMEOUT_S = 10.0
 
 def commit_progress(options: ReadOptions, group: str, offsets: Offsets) -> None:
     with Cluster.from_options(options.kafka, timeout_s=_TIMEOUT_S) as cluster:
-        commit_offsets(cluster, group, offsets)
+        commit_offsets(cluster, group, {(topic, partition): at for (topic, partition), at in offsets.items()})

@@ -19,19 +19,20 @@ from typing import Any, Protocol
 
 from ottla.errors import BrokerError
 from ottla.spark import offsets as offset_math
+from ottla.spark.loss import DataLostError
 from ottla.spark.offsets import EARLIEST, Offsets
-from ottla.spark.options import Bound
+from ottla.spark.options import Bound, ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
 from ottla.spark.pipeline.columns import find_columns, grows, merged
 from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.progress import commit_progress
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.sinks.base import Commit
 from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.pipeline.progress import commit_progress
-from ottla.spark.plan import DataLostError, latest_offsets, plan_splits, starting_offsets
+from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
 
 _PATIENCE_S = 5.0  # between two looks for a broker that does not answer
 
@@ -99,11 +100,13 @@ class Runner:
 
     def _go(self, *, stop_at_end: bool) -> None:
         batch, position = self._resume()
+        patient = not stop_at_end
+        if position is None:  # before the end is asked for: what comes between belongs to the first batch
+            position = self._asked(starting_offsets, patient=patient)
+            self._checkpoint.save_start(position)
         while True:
             began = time.monotonic()
-            goal = self._goal(patient=not stop_at_end)
-            if position is None:
-                position = starting_offsets(self._options)
+            goal = self._asked(latest_offsets, patient=patient)
             while (plan := self._next(batch, position, goal)) is not None:
                 self._do(plan, behind=offset_math.count(plan.end, goal))
                 batch, position = plan.batch + 1, plan.end
@@ -127,18 +130,18 @@ class Runner:
                 )
             return landed.batch + 1, offset_math.parse(landed.offsets, "the table's offsets")
         if plan is None:
-            return 0, None
+            return 0, self._checkpoint.start()
         if landed is None or landed.batch < plan.batch:
             self._watcher.note(f"batch {plan.batch} was begun and not finished; it is done again")
             self._do(plan, behind=0)
             self._target.sweep(self._app_id, plan.batch)
         return plan.batch + 1, plan.end
 
-    def _goal(self, *, patient: bool) -> Offsets:
-        """Where the source ends now. A pipeline that runs for long waits for a broker that is away."""
+    def _asked(self, question: Callable[[ReadOptions], Offsets], *, patient: bool) -> Offsets:
+        """What the source says. A pipeline that runs for long waits for a broker that is away."""
         while True:
             try:
-                return latest_offsets(self._options)
+                return question(self._options)
             except (BrokerError, OSError) as error:
                 if not patient or not (isinstance(error, OSError) or error.retriable):
                     raise
@@ -152,9 +155,9 @@ class Runner:
         if fresh:
             first = starting_offsets(dataclasses.replace(self._options, starting=Bound(EARLIEST)))
             start |= {partition: first[partition] for partition in fresh}
-        for partition, end in goal.items():
-            if end < start[partition]:
-                start[partition] = self._shrunk(str(partition), start[partition], end)
+        for partition, last in goal.items():
+            if last < start[partition]:
+                start[partition] = self._shrunk(str(partition), start[partition], last)
         end = start | offset_math.limit(start, goal, self._pipeline.max_records)
         if end == start:
             return None
@@ -163,7 +166,9 @@ class Runner:
     def _shrunk(self, partition: str, known: int, end: int) -> int:
         what = f"{partition} ends at {end}, before {known}, up to which it has been read: it was cut, or made anew"
         if self._options.fail_on_data_loss:
-            raise DataLostError(f"{what}. With failOnDataLoss=false in [source.options] it is read from there on")
+            raise DataLostError(
+                f"{what}. With failOnDataLoss=false in [source.options] it is read from there on"
+            )
         self._watcher.note(what)
         return end
 
@@ -259,5 +264,3 @@ def _facts(plan: Plan, results: Sequence[Result], began: float) -> dict[str, Any
         "start": offset_math.to_nested(plan.start),
         "took_ms": round((time.time() - began) * 1000),
     }
-
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.parse
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ from ottla.spark.pipeline.decode import reshaped
 from ottla.spark.pipeline.file_stats import file_stats
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")  # what Hive writes as %XX in directory names
 _ROW_GROUP_ROWS = 128 * 1024
 _BUFFERED_BYTES = 256 << 20  # of all open files of a task together
 _MAX_OPEN_FILES = 200
@@ -68,7 +69,7 @@ class TableWriter:
             self.schema = rows.schema
             missing = set(self._layout.partition_by) - set(rows.schema.names)
             if missing:
-                raise ConfigError(f"partition_by: there is no column {sorted(missing)[0]} in {rows.schema.names}")
+                raise ConfigError(f"partition_by: there is no column {min(missing)} in {rows.schema.names}")
         for key, part in _parts(rows, self._layout.partition_by) if rows.num_rows else ():
             self._file(key, part).add(part)
         self._bound_memory()
@@ -197,5 +198,5 @@ def _text(value: pa.Scalar) -> str | None:
 
 
 def _folder(name: str, value: str | None) -> str:
-    text = NULL_PARTITION if value is None else urllib.parse.quote(value, safe=" !#$&'()+,-.;@[]^_`{}~")
+    text = NULL_PARTITION if value is None else _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", value)
     return f"{name}={text}"

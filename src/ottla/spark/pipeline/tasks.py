@@ -1,4 +1,4 @@
-"""What one task does with one split: read, decode, check, write files. Runs in an executor's Python, without the JVM."""
+"""What one task does with one split: read, decode, check, write. It runs in an executor's Python, without the JVM."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.config import Decode, Expectation
 from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.expect import Checks
-from ottla.spark.pipeline.quarantine import quarantined
+from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
 from ottla.spark.plan import Split, read_split
+from ottla.spark.sending import Sent
+
+# Where a row comes from, beside it on its way through Spark: for rows that fail a check there.
+HIDDEN = "__ottla_"
+HIDDEN_COLUMNS = {
+    HIDDEN + name: "value" if name == "bytes" else name for name in QUARANTINE_SCHEMA.names if name != "error"
+}
 
 
 @dataclass(frozen=True)
@@ -34,9 +41,9 @@ class Reading:
 class RowReader:
     """The good rows of one split; the bad ones are put aside on the way, as the pipeline says."""
 
-    def __init__(self, reading: Reading, bad_rows: TableWriter | None) -> None:
+    def __init__(self, reading: Reading, put_aside: Callable[[pa.Table], None]) -> None:
         self._reading = reading
-        self._bad_rows = bad_rows
+        self._keep = put_aside
         self._decoder = make_decoder(reading.decode, reading.schema, grow=reading.grow)
         self._checks: Checks | None = None
         self._checked_schema: pa.Schema | None = None
@@ -47,13 +54,14 @@ class RowReader:
     def columns(self) -> pa.Schema:
         return self._decoder.columns
 
-    def rows(self, index: int) -> Iterator[pa.Table]:
+    def rows(self, index: int, origin: bool = False) -> Iterator[pa.Table]:
+        """The rows of a split; with `origin`, hidden columns say where each comes from."""
         for raw in read_split(self._reading.options, self._reading.splits[index]):
             if raw.num_rows:
                 self.read += raw.num_rows
-                yield self.good(raw)
+                yield self.good(raw, origin)
 
-    def good(self, raw: pa.RecordBatch) -> pa.Table:
+    def good(self, raw: pa.RecordBatch, origin: bool = False) -> pa.Table:
         decoded = self._decoder.decode(raw)
         rows, bad = decoded.rows, list(decoded.bad)
         failures = self._failures(rows)
@@ -64,6 +72,8 @@ class RowReader:
             rows = rows.filter(failures.is_null())
         if bad:
             self._put_aside(raw, sorted(bad))
+        for name, column in HIDDEN_COLUMNS.items() if origin else ():
+            rows = rows.append_column(name, raw.column(column).take(decoded.kept))
         return rows
 
     def _failures(self, rows: pa.Table) -> pa.Array | None:
@@ -80,8 +90,8 @@ class RowReader:
             at, why = bad[0]
             topic, partition, offset = (raw.column(name)[at] for name in ("topic", "partition", "offset"))
             raise PipelineError(f"{topic}-{partition}, offset {offset}: {why}")
-        if self._reading.decode.on_error == "quarantine" and self._bad_rows is not None:
-            self._bad_rows.write(quarantined(raw, bad))
+        if self._reading.decode.on_error == "quarantine":
+            self._keep(quarantined(raw, bad))
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,7 @@ class Taken:
     files: list[NewFile] = field(default_factory=list)
     schema: pa.Schema | None = None
     shown: pa.Table | None = None  # some of them, for people
+    sent: Sent | None = None  # a transaction that the driver is to end
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ class Landing:
 
     def __call__(self, index: int) -> Result:
         bad_rows = TableWriter(self.bad_layout)
-        reader = RowReader(self.reading, bad_rows)
+        reader = RowReader(self.reading, bad_rows.write)
         taken = self.destination.take(reader.rows(index), index)
         return Result(taken, reader.read, reader.bad, bad_rows.close(), reader.columns)
 
@@ -158,7 +169,9 @@ class TasksHere:
 RESULT_SCHEMA = pa.schema([("result", pa.binary())])
 
 
-def in_partition(work: Callable[[int], Result]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def in_partition(
+    work: Callable[[int], Result],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A task as mapInArrow wants it: the numbers of splits come in, results go out, and nothing else."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -167,5 +180,3 @@ def in_partition(work: Callable[[int], Result]) -> Callable[[Iterable[pa.RecordB
             yield pa.record_batch([pa.array(results, pa.binary())], schema=RESULT_SCHEMA)
 
     return run
-
-

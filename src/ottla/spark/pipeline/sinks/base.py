@@ -49,6 +49,8 @@ class Landed:
 class TableSink(Protocol):
     """A table that tasks write files for."""
 
+    path: str
+
     def last(self, app_id: str) -> Landed | None: ...
 
     def layout(self, app_id: str, batch: int) -> Layout: ...
@@ -59,10 +61,15 @@ class TableSink(Protocol):
     def compact(self) -> str:
         """Merge small files; what was done, in words."""
 
+    def schema(self) -> pa.Schema | None:
+        """The table's columns, or None where there is no table yet."""
+
     def arrow(self) -> pa.Table | None:
         """All rows, or None where there is no table yet."""
 
     def active_files(self) -> list[str]: ...
+
+    def row_count(self) -> int: ...
 
 
 def prefix_of(app_id: str, batch: int) -> str:
@@ -80,7 +87,9 @@ def new_columns(table: pa.Schema, rows: pa.Schema, *, evolve: bool, where: str) 
         elif not _same(table.field(at).type, column.type):
             known, seen = type_name(table.field(at).type), type_name(column.type)
             if not (evolve and pa.types.is_struct(column.type)):
-                raise PipelineError(f"{where}: column {column.name} is {known} there, and {seen} in the new rows")
+                raise PipelineError(
+                    f"{where}: column {column.name} is {known} there, and {seen} in the new rows"
+                )
     if found and not evolve:
         names = ", ".join(f"{one.name} {type_name(one.type)}" for one in found)
         raise PipelineError(f"{where} has no column for: {names}; evolve_schema = true adds new columns")

@@ -76,7 +76,9 @@ def quarantine_sink(pipeline: Pipeline) -> TableSink:
     return _table(pipeline, pipeline.decode.quarantine, f"{pipeline.sink.table}_quarantine", (), evolve=True)
 
 
-def _table(pipeline: Pipeline, path: str, name: str, partition_by: Sequence[str], *, evolve: bool) -> TableSink:
+def _table(
+    pipeline: Pipeline, path: str, name: str, partition_by: Sequence[str], *, evolve: bool
+) -> TableSink:
     match pipeline.sink.format:
         case "delta":
             from ottla.spark.pipeline.sinks.delta import DeltaSink

@@ -65,7 +65,9 @@ def as_text(rows: pa.Table, width: int = 40) -> str:
     cells = [[_cell(name, width) for name in rows.schema.names]]
     cells += [[_cell(value, width) for value in row.values()] for row in rows.to_pylist()]
     widths = [max(len(row[at]) for row in cells) for at in range(rows.num_columns)]
-    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
+    lines = [
+        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
     lines.insert(1, "  ".join("-" * size for size in widths))
     return "\n".join(lines)
 

@@ -1,4 +1,6 @@
-"""Another topic: each task writes its rows and the batch's number in one transaction, and finds them if it comes again.
+"""Another topic: each task writes its rows and the batch's number in one transaction, which the driver commits.
+
+A task that comes again after a crash finds the number if its transaction was committed; otherwise it ends that one.
 
 Rows with a column `value` go out as they are (`key`, `headers`, `topic` and `partition` beside it); other rows as JSON.
 """
@@ -19,7 +21,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.sinks.base import Commit, Landed
 from ottla.spark.pipeline.sinks.console import last_of
 from ottla.spark.pipeline.tasks import Destination, Result, Taken
-from ottla.spark.sending import Turn, send_rows
+from ottla.spark.sending import Turn, end_held, send_rows
 
 _WRITTEN = ("key", "value", "headers")
 
@@ -33,8 +35,10 @@ class Records:
     batch: int
 
     def take(self, tables: Iterable[pa.Table], task: int) -> Taken:
-        sent = send_rows(self.options, _records(tables, self.options.topic), Turn(self.app_id, task, self.batch))
-        return Taken(sent.rows)
+        # Held: a JVM that dies only looks like the end of the rows, so the driver says when it is all there.
+        turn = Turn(self.app_id, task, self.batch)
+        sent = send_rows(self.options, _records(tables, self.options.topic), turn, hold=True)
+        return Taken(sent.rows, sent=sent)
 
 
 class TopicTarget:
@@ -51,6 +55,8 @@ class TopicTarget:
         return Records(self._options, app_id, batch)
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+        sent = [result.taken.sent for result in results if result.taken.sent is not None]
+        end_held(self._options, sent, committed=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())
 
     def sweep(self, app_id: str, batch: int) -> None:
