@@ -35,7 +35,7 @@ class OpenBatch:
         self.data = bytearray(HEADER_SIZE)
         self.count = 0
         self.base_time = base_time  # of records that have times of their own
-        self.latest_time = -1
+        self.latest_time: int | None = None
 
 
 class RowPacker:
@@ -79,7 +79,9 @@ class RowPacker:
                     batch.data, batch.count, order, begin, end, self._batch_bytes, batch.base_time
                 )
                 if times is not None:
-                    batch.latest_time = max(batch.latest_time, packer.latest_time(order, begin, stop))
+                    latest = packer.latest_time(order, begin, stop)
+                    known = batch.latest_time
+                    batch.latest_time = latest if known is None else max(latest, known)
                 batch.count += stop - begin
                 begin = stop
                 if begin < end:

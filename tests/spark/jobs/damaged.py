@@ -28,8 +28,8 @@ def make_healthy(path: Path, partitions: int = 3) -> Path:
 def make(root: Path, *, seed: int) -> list[Path]:
     """Ottla's and Kafka's data directory, with some partitions healthy and the others damaged."""
     rng = Random(f"damaged {seed}")
-    made = make_healthy(root / "made", partitions=14)
-    for number in range(12):
+    made = make_healthy(root / "made", partitions=10)
+    for number in range(9):
         for _ in range(rng.randint(1, 4)):
             rng.choice(_DAMAGES)(made / f"orders-{number}", rng)
     killed = corpus.unpack("kafka-4.2.0-killed", root)

@@ -13,7 +13,7 @@ from ottla.spark.jobs.verify import verify
 from tests.spark.jobs.helping import FS, target_at
 
 
-@pytest.mark.parametrize(("number", "task_bytes"), [(0, 5000), (1, 1 << 20)])
+@pytest.mark.parametrize(("number", "task_bytes"), [(0, 12_000), (1, 1 << 20)])
 def test_findings_are_those_of_the_plain_command(
     spark: SparkSession, damaged: list[Path], number: int, task_bytes: int
 ) -> None:

@@ -2,12 +2,11 @@
 
 All or nothing. A new data directory is built beside its place and renamed. In an old one everything is built in
 directories marked `-delete`, which a broker removes when it starts; a new topic counts once it is in ottla.db. Behind
-an old topic, a journal says what was added until all of it is there: the next import takes out what a killed one left.
+an old topic, a journal says what was added until all of it is there: the next to open the directory takes it out.
 """
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,18 +18,16 @@ from ottla.cluster.sqlite import DB_FILE, SqliteStore
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, StorageError
 from ottla.logtools.source import NotALogError
-from ottla.logtools.writing import bound_checkpoints, locked
+from ottla.logtools.writing import locked
 from ottla.runtime import Runtime
 from ottla.spark.jobs.importing import BuiltPartition, PartitionPlace
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, import_journal, layout
 from ottla.storage.built_segments import BuiltSegments
-from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.opened_dir import cluster_id, new_identity
 
 _SUFFIXES = (layout.INDEX, layout.TIME_INDEX, layout.LOG)  # the log last: without it an index means nothing
-_JOURNAL = "import.journal"
 
 
 @dataclass(slots=True)
@@ -69,7 +66,7 @@ class Destination:
 
     def note_ends(self, built: Mapping[int, BuiltPartition]) -> None:
         """Checkpoints say that all of it is on disk and replicated."""
-        for name in (layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS):
+        for name in import_journal.CHECKPOINTS:
             path = f"{self.path}/{name}"
             known = checkpoint.read_offsets(self.fs, path) if self.fs.exists(path) else {}
             ends = {TopicPartition(self.topic, number): part.end_offset for number, part in built.items()}
@@ -109,17 +106,17 @@ def put_behind(to: Destination, built: Mapping[int, BuiltPartition]) -> None:
     try:
         _put_behind(to, built)
     except BaseException:
-        undo_interrupted(to.fs, to.path)
+        import_journal.undo(to.fs, to.path)
         raise
 
 
 def _put_behind(to: Destination, built: Mapping[int, BuiltPartition]) -> None:
     added = {
-        to.existing[number]: [base for base, _ in part.segments]
+        f"{to.topic}-{number}": [base for base, _ in part.segments]
         for number, part in built.items()
         if part.segments
     }
-    replace_file(to.fs, f"{to.path}/{_JOURNAL}", json.dumps(added).encode())
+    import_journal.begin(to.fs, to.path, added)
     for number, part in built.items():
         target = to.existing[number]
         for base, _ in part.segments:
@@ -131,31 +128,7 @@ def _put_behind(to: Destination, built: Mapping[int, BuiltPartition]) -> None:
             checkpoint.write_epochs(to.fs, epochs, [(part.place.leader_epoch, part.place.base_offset)])
         to.fs.sync_dir(target)
     to.note_ends(built)
-    to.fs.unlink(f"{to.path}/{_JOURNAL}")
-    to.fs.sync_dir(to.path)
-
-
-def undo_interrupted(fs: FileSystem, data_dir: str) -> int:
-    """Take out the segments that a killed import has added; how many there were."""
-    path = f"{data_dir}/{_JOURNAL}"
-    if not fs.exists(path):
-        return 0
-    removed = 0
-    for directory, bases in json.loads(fs.read_bytes(path)).items():
-        for number, base in enumerate(bases):
-            for suffix in (layout.LOG, layout.INDEX, layout.TIME_INDEX):
-                file = f"{directory}/{layout.segment_file(base, suffix)}"
-                if fs.exists(file):
-                    removed += suffix == layout.LOG
-                    fs.unlink(file)
-            if number == 0:  # an empty one says where the log ends
-                fs.open(f"{directory}/{layout.segment_file(base, layout.LOG)}", create=True).close()
-                name = layout.parse_partition_dir(directory.rpartition("/")[2])
-                bound_checkpoints(fs, data_dir, name, None, base)
-        fs.sync_dir(directory)
-    fs.unlink(path)
-    fs.sync_dir(data_dir)
-    return removed
+    import_journal.end(to.fs, to.path)
 
 
 @contextmanager
@@ -188,7 +161,7 @@ def old_data_dir(fs: FileSystem, path: str, topic: str, runtime: Runtime) -> Ite
     unique = uuid.UUID(int=runtime.randrange(1 << 128)).hex
     with ExitStack() as stack:
         stack.enter_context(locked(fs, path))
-        undo_interrupted(fs, path)
+        import_journal.undo(fs, path)
         to = Destination(fs, path, topic, unique, random_topic_id(runtime.randrange))
         stack.callback(to.discard)
         to.stage_spools()

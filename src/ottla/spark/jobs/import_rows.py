@@ -28,6 +28,7 @@ COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 _BUFFER_BYTES = 32 << 20
 _ROWS_AT_ONCE = 16_384
 _LATEST_TIME = 1 << 62
+_NO_TIME = -1  # what Kafka says of messages of its first format
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class _SpoolWriter:
         self._spool = Spool()
 
     def add(self, partition: int, batch: OpenBatch) -> None:
-        latest = batch.latest_time if batch.latest_time >= 0 else None
+        latest = batch.latest_time
         seal_batch(
             batch.data,
             batch.count,
@@ -180,8 +181,8 @@ def _times(rows: pa.RecordBatch, now_ms: int) -> memoryview | None:
         )
     column = column.fill_null(now_ms)
     lowest, highest = pc.min_max(column).as_py().values()
-    if lowest < 0 or highest >= _LATEST_TIME:
-        wrong = lowest if lowest < 0 else highest
+    if lowest < _NO_TIME or highest >= _LATEST_TIME:
+        wrong = lowest if lowest < _NO_TIME else highest
         raise ConfigError(f"a row has timestamp {wrong} ms: Kafka has times from 1970 on")
     data = memoryview(column.buffers()[1]).cast("B")
     return data[8 * column.offset : 8 * (column.offset + len(column))].cast("q")
