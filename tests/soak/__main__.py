@@ -21,6 +21,7 @@ from tests.reliability import (
     faults,
     histories,
     kill_under_load,
+    pipeline_exactly_once,
     power_loss,
     torn_files,
 )
@@ -36,6 +37,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
+    "pipeline_exactly_once": (pipeline_exactly_once, 1),
 }
 
 
