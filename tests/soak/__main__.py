@@ -23,6 +23,7 @@ from tests.reliability import (
     groups_under_fire,
     histories,
     kill_under_load,
+    pipeline_exactly_once,
     power_loss,
     spark_exactly_once,
     torn_files,
@@ -44,6 +45,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "exactly_once": (exactly_once, 1),
     "groups_under_fire": (groups_under_fire, 1),
     "spark_exactly_once": (spark_exactly_once, 1),
+    "pipeline_exactly_once": (pipeline_exactly_once, 1),
 }
 
 
