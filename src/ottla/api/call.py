@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class Peer(Protocol):
@@ -76,6 +76,6 @@ class Call:
         self.reply(CLOSE_CONNECTION)
 
 
-NO_RESPONSE = object()
-CLOSE_CONNECTION = object()
-PENDING = object()  # what a handler returns when it will `reply` later
+NO_RESPONSE: Final = object()
+CLOSE_CONNECTION: Final = object()
+PENDING: Final = object()  # what a handler returns when it will `reply` later

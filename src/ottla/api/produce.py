@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from struct import Struct
+from typing import Final
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
@@ -40,22 +41,22 @@ from ottla.replica.results import AppendResult
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 
-KEY = 0
-ADMIN_CLIENT_ID = "__admin_client"  # the one client that may write to internal topics
+KEY: Final = 0
+ADMIN_CLIENT_ID: Final = "__admin_client"  # the one client that may write to internal topics
 
-_ONE_BATCH_SINCE = 3
-_ZSTD_SINCE = 7
-_CURRENT_LEADER_SINCE = 10
-_TOPIC_IDS_SINCE = 13
-_NONE = ErrorCode.NONE
-_WRITE = Operation.WRITE
-_TOPIC = Resource.TOPIC
-_NO_BATCH = -1
-_MIN_LENGTH = 14  # of the smallest message that ever was
-_FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
-_CORRELATION_ID = Struct(">i")
-_OFFSETS = Struct(">qqq")  # base offset, append time, log start offset
-_TEMPLATES = 10_000
+_ONE_BATCH_SINCE: Final = 3
+_ZSTD_SINCE: Final = 7
+_CURRENT_LEADER_SINCE: Final = 10
+_TOPIC_IDS_SINCE: Final = 13
+_NONE: Final = ErrorCode.NONE
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = Resource.TOPIC
+_NO_BATCH: Final = -1
+_MIN_LENGTH: Final = 14  # of the smallest message that ever was
+_FORM: Final = Struct(">8xi4xb4xh")  # length, magic, attributes
+_CORRELATION_ID: Final = Struct(">i")
+_OFFSETS: Final = Struct(">qqq")  # base offset, append time, log start offset
+_TEMPLATES: Final = 10_000
 
 
 class _Produce:
@@ -86,12 +87,12 @@ class _Produce:
         return self._answer
 
     def _append(self, entries: list[tuple[TopicPartition, Bytes]]) -> None:
-        request, replicas = self._request, self._services.replicas
-        wait = replicas.append(
+        request, appends = self._request, self._services.replicas.appends
+        wait = appends.append(
             acks=request.acks, timeout_ms=request.timeout_ms, entries=entries, done=self._done
         )
         if wait is not None:
-            self._call.on_closed = lambda: replicas.cancel_append(wait)
+            self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
 
     def _check_transaction(self, layout: _Layout) -> None:
         """Append what the coordinator of the transaction agrees to."""

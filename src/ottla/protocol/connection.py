@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from typing import Final
 
 from ottla.protocol.buffers import LARGE_BYTES, SHARED_BYTES, ReceiveBuffers
 
-_FIRST_STEP_BYTES = 16 << 10
-_TRUSTED_BYTES = 4 << 20
-_MAPPED_STEP_BYTES = 1 << 20
-_PREFIX_BYTES = 4
-_LENGTH = Struct(">i")
-_NOTHING = memoryview(b"")
+_FIRST_STEP_BYTES: Final = 16 << 10
+_TRUSTED_BYTES: Final = 4 << 20
+_MAPPED_STEP_BYTES: Final = 1 << 20
+_PREFIX_BYTES: Final = 4
+_LENGTH: Final = Struct(">i")
+_NOTHING: Final = memoryview(b"")
 
 
 class ProtocolError(Exception):
