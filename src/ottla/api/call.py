@@ -22,7 +22,7 @@ class Call:
     """A decoded request and the way to answer it: once, now or later, on the loop's thread.
 
     A handler either returns the response, or returns PENDING and uses `reply` when the answer is there. A response is
-    a message, or a bytearray: a whole frame with its length. After the connection has gone, `is_open` is False and
+    a message, or bytes: a whole frame with its length. After the connection has gone, `is_open` is False and
     answers go nowhere.
     """
 

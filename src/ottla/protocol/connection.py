@@ -79,7 +79,7 @@ class FrameReader:
         start = self._start
         available = self._end - start
         if available >= _PREFIX_BYTES:
-            (length,) = _LENGTH.unpack_from(self._buffer, start)
+            length: int = _LENGTH.unpack_from(self._buffer, start)[0]
             if not 0 <= length <= self.max_frame_bytes:
                 raise ProtocolError(self._refusal(length))
             needed = length + _PREFIX_BYTES

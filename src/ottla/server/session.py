@@ -163,7 +163,7 @@ class Session:
             self.close()
             return
         route: Route = call.route
-        if type(response) is bytearray:
+        if type(response) is bytes:
             parts: list[Bytes] = [response]
         elif response is NO_RESPONSE:
             parts = []
