@@ -15,7 +15,7 @@ import uvloop
 
 from ottla.broker import Broker
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
-from ottla.server.request_log import LoggingDispatcher
+from ottla.server.request_log import logging_dispatcher
 
 log = logging.getLogger("ottla")
 
@@ -25,7 +25,7 @@ def run_broker(options: Options, *, log_requests: bool, json_logs: bool) -> None
     _set_up_logging(json_logs=json_logs)
     settings = one_broker(options)
     if log_requests:
-        settings = dataclasses.replace(settings, make_dispatcher=LoggingDispatcher)
+        settings = dataclasses.replace(settings, make_dispatcher=logging_dispatcher)
     warning = unknown_keys_warning(options)
     if warning:
         log.warning(warning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import cast
 
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
@@ -50,8 +51,10 @@ class Listener:
         assert self._server is not None
         await self._server.start_serving()
 
-    def _session(self) -> Session:
-        return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+    def _session(self) -> asyncio.BufferedProtocol:
+        """One only in what it does: compiled, a class cannot inherit from one of the interpreter's."""
+        session = Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+        return cast(asyncio.BufferedProtocol, session)
 
     @property
     def _now(self) -> BrokerConfig:
