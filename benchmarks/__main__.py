@@ -21,7 +21,10 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_read,
+    spark_write,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -40,7 +43,10 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
+    "spark_read": spark_read.run,
     "groups": groups.run,
+    "spark_write": spark_write.run,
 }
 
 

@@ -40,6 +40,7 @@ _KAFKA_SETTINGS = {
     "num.network.threads": "3",
     "num.io.threads": "8",
     "log.index.size.max.bytes": "10485760",
+    "transaction.state.log.num.partitions": "50",
 }
 _READY = re.compile(rb"ready on \S+:(\d+) ")
 _CPU_CLOCK = 2  # as clock_getcpuclockid(3) makes its numbers out of a process id

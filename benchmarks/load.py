@@ -54,7 +54,7 @@ def produce(topic: Topic, shape: Shape, requests: int) -> Taken:
         connection = first_batch(topic, partition, batch)
         request = encoded(PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))
         lines.append(_Repeating(connection, request, shape.window, each))
-    taken = _drive([line.socket for line in lines], lines)
+    taken = drive([line.socket for line in lines], lines)
     expected = (each + 2) * shape.kind.records * shape.connections // shape.partitions
     for partition in range(shape.partitions):
         end = ask(topic.port, PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))
@@ -70,7 +70,7 @@ def repeat(port: int, request: bytes, connections: int, window: int, requests: i
         connection = socket.create_connection((HOST, port), TIMEOUT_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         lines.append(_Repeating(connection, request, window, requests // connections))
-    return _drive([line.socket for line in lines], lines)
+    return drive([line.socket for line in lines], lines)
 
 
 def produce_request(topic: Topic, partition: int, batch: bytes) -> ProduceRequest:
@@ -124,14 +124,14 @@ def fetch(topic: Topic, kind: Kind, log_bytes: int, passes: int, size_bytes: int
         )
         for _ in range(connections)
     ]
-    return _drive([line.socket for line in lines], lines)
+    return drive([line.socket for line in lines], lines)
 
 
 def encoded(api_key: int, version: int, message: Any) -> bytes:
     return b"".join(frame.request_parts(api_key, version, 1, "bench", message))
 
 
-def _drive(sockets: list[socket.socket], lines: list[Any]) -> Taken:
+def drive(sockets: list[socket.socket], lines: list[Any]) -> Taken:
     """Let every connection work until it says that it is done."""
     by_fd: dict[int, Callable[[int], int]] = {
         connection.fileno(): line.turn for connection, line in zip(sockets, lines, strict=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner, Result
 
 from ottla.cli.main import app
@@ -737,3 +737,72 @@ class Groups(Behaviours):
         assert ottla.ok("groups", "delete", group, "--yes") == f"{group}: deleted\n"
         assert ottla("groups", "delete", group, "--yes").exit_code == 1
         assert ottla("groups", "describe", group).exit_code == 1
+
+
+class Transactions(Behaviours):
+    @pytest.fixture
+    def producer(self, ottla: Ottla, topic: str) -> Producer:
+        """One whose transactional id is the topic's name, with a record in an open transaction."""
+        config = {"bootstrap.servers": ottla.bootstrap, "transactional.id": topic, "log_level": 0}
+        producer = Producer(config)
+        producer.init_transactions(DEADLINE_S)
+        producer.begin_transaction()
+        producer.produce(topic, "x", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        return producer
+
+    def listed(self, ottla: Ottla, name: str, *options: str) -> list[Any]:
+        rows = ottla.lines("transactions", "list", "--json", *options)
+        return [row for row in rows if row["transactional_id"] == name]
+
+    def described(self, ottla: Ottla, name: str) -> Any:
+        (row,) = ottla.lines("transactions", "describe", name, "--json")
+        return row
+
+    @pytest.mark.usefixtures("producer")
+    def test_an_open_transaction_is_listed_and_described(self, ottla: Ottla, topic: str) -> None:
+        (row,) = self.listed(ottla, topic)
+        assert (row["coordinator"], row["state"]) == (1, "Ongoing")
+        assert self.listed(ottla, topic, "--state", "Ongoing") == [row]
+        assert self.listed(ottla, topic, "--state", "Empty", "--state", "CompleteCommit") == []
+        assert re.search(rf"^{topic} +1 +\d+ +Ongoing$", ottla.ok("transactions", "list"), re.MULTILINE)
+        found = self.described(ottla, topic)
+        assert found["partitions"] == [f"{topic}-0"]
+        assert found["producer_id"] == row["producer_id"]
+        assert (found["state"], found["timeout_ms"]) == ("Ongoing", 60_000)
+        assert 0 <= found["age_ms"] < 1000 * DEADLINE_S
+        assert re.search(
+            rf"^partitions +{topic}-0$", ottla.ok("transactions", "describe", topic), re.MULTILINE
+        )
+
+    def test_a_transaction_that_has_ended_is_described(
+        self, ottla: Ottla, topic: str, producer: Producer
+    ) -> None:
+        producer.commit_transaction(DEADLINE_S)
+        deadline = time.monotonic() + DEADLINE_S
+        while (found := self.described(ottla, topic))["state"] != "CompleteCommit":
+            assert time.monotonic() < deadline, found  # Kafka writes its markers after it has answered
+        assert found["partitions"] == []
+
+    @pytest.mark.usefixtures("producer")
+    def test_a_transaction_is_aborted_in_one_partition(self, ottla: Ottla, topic: str, send: Any) -> None:
+        send("after\n")
+        assert ottla.ok("consume", topic, 0) == ""
+        refused = ottla("transactions", "abort", topic, 0, "--start-offset", 5, "--yes")
+        assert refused.exit_code == 1
+        assert "open ones begin at 0 (producer" in refused.stderr
+        abort = ("transactions", "abort", topic, 0, "--start-offset", 0)
+        assert ottla(*abort, typed="n\n").exit_code == 1
+        assert ottla.ok("consume", topic, 0) == ""
+        assert f"in {topic}-0" in ottla.ok(*abort, typed="y\n")
+        assert ottla.ok("consume", topic, 0) == "after\n"
+        assert "none is open there" in ottla(*abort, "--yes").stderr
+
+    def test_what_is_not_there_is_told(self, ottla: Ottla, new_topic: str) -> None:
+        unknown = ottla("transactions", "describe", new_topic)
+        assert unknown.exit_code == 1
+        assert new_topic in unknown.stderr
+        assert ottla("transactions", "list", "--state", "Sleepy").exit_code == 1
+        gone = ottla("transactions", "abort", new_topic, 0, "--start-offset", 0, "--yes")
+        assert gone.exit_code == 1
+        assert new_topic in gone.stderr

@@ -15,8 +15,11 @@ from types import ModuleType
 import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
-# kernel.py comes last: it imports from the others.
-FILES = sorted((path.stem for path in SOURCE.glob("*kernel.py")), key=lambda name: (name == "kernel", name))
+# kernel.py and arrow_kernel.py come last: they import from the others.
+FILES = sorted(
+    (path.stem for path in SOURCE.glob("*kernel.py")),
+    key=lambda name: (name == "kernel", name == "arrow_kernel", name),
+)
 
 
 def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:

@@ -271,3 +271,31 @@ class CoordinatorNotAvailableError(BrokerError):
 class NotCoordinatorError(BrokerError):
     code = 16
     retriable = True
+
+
+# -- what a client meets
+
+
+class ConnectionLostError(BrokerError):
+    """There is no broker at that address, or it does not answer."""
+
+    code = 13  # NETWORK_EXCEPTION
+    retriable = True
+
+
+class AuthenticationError(BrokerError):
+    """The broker does not take this client for who it says it is, or the other way round."""
+
+    code = 58  # SASL_AUTHENTICATION_FAILED
+
+
+class UnsupportedVersionError(BrokerError):
+    """Client and broker have no version of a request in common."""
+
+    code = 35
+
+
+class ProducerFencedError(BrokerError):
+    """Another producer with the same transactional id has taken over."""
+
+    code = 90

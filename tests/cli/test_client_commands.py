@@ -160,3 +160,7 @@ class TestOwnBroker(client_behaviours.Behaviours):
 
 class TestGroups(client_behaviours.Groups):
     pass
+
+
+class TestTransactions(client_behaviours.Transactions):
+    pass

@@ -104,7 +104,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "Features",
             "Names the features of its cluster (`metadata.version` and others) and their levels.",
-            "Names `transaction.version` only.",
+            "Names `group.version` and `transaction.version` only.",
             "There is no KRaft metadata whose format would have to be agreed on.",
             step=r"ApiVersions v[34]: .*",
             path=r"(supported|finalized)_features(\..*)?",
@@ -163,6 +163,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         ),
     ),
     OTHERWISE: (
+        Known(
+            "Large patterns of topics",
+            "Takes patterns of any size, and looks topics up in threads of their own.",
+            "INVALID_REGULAR_EXPRESSION for patterns of more than 5000 characters or 2000 states.",
+            "Topics are looked up between other work, in time that grows with the name and the pattern only; "
+            "a pattern must not be able to take all of it. The syntax is RE2's, as in Kafka.",
+            step=r"ConsumerGroupHeartbeat v1: a (long pattern|pattern with many states)",
+        ),
         Known(
             "Offsets that fall inside a batch",
             "Stores a batch whose records have falling offsets as it is.",
@@ -259,6 +267,22 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
     ),
     CLEARER: (
         Known(
+            "OffsetFetch with an epoch, but no member",
+            "UNKNOWN_SERVER_ERROR in a consumer group.",
+            "UNKNOWN_MEMBER_ID.",
+            "It is the member that is missing.",
+            step=r"OffsetFetch v(9|10): no member.*",
+            kafka="-1",
+            ottla="25",
+        ),
+        Known(
+            "A classic group whose assignments are not a consumer's",
+            "UNKNOWN_SERVER_ERROR to a member of the newer protocol that joins, without a message.",
+            "GROUP_ID_NOT_FOUND, as for other groups that cannot be upgraded, and says why.",
+            "The same reason deserves the same answer.",
+            step=r"ConsumerGroupHeartbeat v1: a strange assignment",
+        ),
+        Known(
             "AddPartitionsToTxn for no transaction",
             "Does not answer.",
             "An empty answer.",
@@ -312,7 +336,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             "UNKNOWN_SERVER_ERROR.",
             "INVALID_REQUEST, with a message.",
             "It is the request that is wrong.",
-            step=r"IncrementalAlterConfigs v\d+: a topic: (an unknown|a negative) operation",
+            step=r"IncrementalAlterConfigs v\d+: (a topic: )?(an unknown|a negative) operation",
         ),
         Known(
             "Fetch with a negative size",

@@ -277,6 +277,20 @@ def test_a_batch_does_not_overtake_one_that_was_refused(data: str) -> None:
     world.close()
 
 
+def test_without_verification_new_clients_partitions_are_part_of_their_transactions_all_the_same(
+    data: str,
+) -> None:
+    world = Transacting(f"{data}/trusting", transaction_partition_verification_enable="false")
+    producer = world.begin()
+    assert world.produce(producer, 0, version=12) == 0
+    assert world.commit_offset(producer, 7, NEW) == 0
+    assert world.produce(producer, 1, version=11) == 0  # which nobody will ever end
+    producer = (producer[0], world.end(producer, version=NEW).producer_epoch)
+    assert [world.outcome(partition) for partition in (0, 1)] == ["committed", "open"]
+    assert world.committed_offset() == 7
+    world.close()
+
+
 # -- offsets
 
 

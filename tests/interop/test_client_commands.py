@@ -74,3 +74,7 @@ class TestPipes(client_behaviours.Pipes):
 
 class TestGroups(client_behaviours.Groups):
     pass
+
+
+class TestTransactions(client_behaviours.Transactions):
+    pass

@@ -15,7 +15,8 @@ from ottla.api.call import PENDING, Call
 from ottla.api.groups import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.group import Group, GroupPhase
+from ottla.coordinator.consumer_group import ConsumerGroup
+from ottla.coordinator.group import CONSUMER_PROTOCOL, Group, GroupPhase
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
@@ -34,7 +35,6 @@ from ottla.protocol.messages.describe_groups import (
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 _NOT_FOUND_SINCE = 6
-_CLASSIC = "classic"
 
 
 @api(15)
@@ -76,13 +76,14 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
 
 def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
     group = state.find(group_id)
-    if group is None:
+    if not isinstance(group, Group):
         is_told = version >= _NOT_FOUND_SINCE
+        problem = "not found" if group is None else "is not a classic group"
         return DescribedGroup(
             group_id=group_id,
             group_state=GroupPhase.DEAD.value,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if is_told else None,
+            error_message=f"Group {group_id} {problem}." if is_told else None,
         )
     is_stable = group.phase is GroupPhase.STABLE
     return DescribedGroup(
@@ -113,8 +114,8 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
     allows, peer = services.authorizer.allows, call.peer
     sees_all = allows(peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
 
-    def wanted(group: Group) -> bool:
-        return (not states or group.phase.value.lower() in states) and (not types or _CLASSIC in types)
+    def wanted(group: Group | ConsumerGroup) -> bool:
+        return (not states or group.phase.value.lower() in states) and (not types or _type(group) in types)
 
     def done(answers: list[tuple[Any, BrokerError | None]]) -> None:
         response = ListGroupsResponse()
@@ -131,18 +132,22 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
         call.reply(response)
 
     def command(state: GroupState, now_ms: int) -> Result[Any]:
-        return Result([_listed(group) for group in state.groups.values() if wanted(group)])
+        return Result([_listed(group) for group in state.all_groups() if wanted(group)])
 
     services.groups.run_everywhere(command, done)
     return PENDING
 
 
-def _listed(group: Group) -> ListedGroup:
+def _type(group: Group | ConsumerGroup) -> str:
+    return "classic" if isinstance(group, Group) else "consumer"
+
+
+def _listed(group: Group | ConsumerGroup) -> ListedGroup:
     return ListedGroup(
         group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
+        protocol_type=(group.protocol_type or "") if isinstance(group, Group) else CONSUMER_PROTOCOL,
         group_state=group.phase.value,
-        group_type=_CLASSIC,
+        group_type=_type(group),
     )
 
 

@@ -99,7 +99,7 @@ class Kafka:
         self.bootstrap = bootstrap
         self.timeout_s = timeout_s
         self.config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": "ottla", "log_level": 0}
-        given = dict(_settings(settings or ()))
+        given = dict(parse_settings(settings or ()))
         if "debug" in given:
             self.config.pop("log_level")
         self.config.update(given)
@@ -197,7 +197,8 @@ def open_client(kind: Any, config: dict[str, Any]) -> Any:
         raise typer.BadParameter(f"-X: {explain(error.args[0])}") from None
 
 
-def _settings(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+def parse_settings(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What -X says, as pairs."""
     for text in given:
         if text.startswith("@"):
             lines = (line.strip() for line in Path(text[1:]).read_text(encoding="utf-8").splitlines())

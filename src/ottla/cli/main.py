@@ -24,10 +24,12 @@ GROUPS = {
     "consume": ("ottla.cli.consume", "Print the records of a topic."),
     "groups": ("ottla.cli.groups", "List and describe consumer groups, move their offsets."),
     "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
+    "pipeline": ("ottla.cli.pipeline", "Land topics in tables, exactly once."),
     "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
     "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
     "serve": ("ottla.cli.serve_command", "Start a broker."),
+    "spark": ("ottla.cli.spark", "Check, mend and move whole data directories with Spark."),
     "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
     "transactions": ("ottla.cli.transactions", "List and describe transactions, and end one that hangs."),
 }

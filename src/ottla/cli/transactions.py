@@ -14,13 +14,16 @@ from ottla.cli.client import (
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,
+    SettingsOption,
     TimeoutOption,
     YesOption,
     columns,
     fail,
 )
 from ottla.cli.json_text import to_json
-from ottla.cli.raw_client import RawCluster, check
+from ottla.cli.raw_client import raw_cluster
+from ottla.client.cluster import TRANSACTION
+from ottla.client.failures import check
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
@@ -38,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_MARKERS = 1
+_NO_TRANSACTION = -1
 StateOption = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only those in this state, such as Ongoing. May be repeated."),
@@ -50,6 +53,7 @@ def list_all(
     state: StateOption = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """All transactional ids that brokers know, with the state of their latest transaction.
@@ -58,22 +62,22 @@ def list_all(
     Example:
       ottla transactions list --state Ongoing
     """
-    cluster = RawCluster(bootstrap, timeout)
     found: list[dict[str, Any]] = []
-    for node_id in sorted(cluster.nodes):
-        answer = cluster.ask(node_id, 0, ListTransactionsRequest(state_filters=state or []))
-        check(answer.error_code, f"broker {node_id}")
-        if answer.unknown_state_filters:
-            fail(f"there is no state {answer.unknown_state_filters[0]}", "try Ongoing, or CompleteCommit")
-        found += (
-            {
-                "transactional_id": entry.transactional_id,
-                "coordinator": node_id,
-                "producer_id": entry.producer_id,
-                "state": entry.transaction_state,
-            }
-            for entry in answer.transaction_states
-        )
+    with raw_cluster(bootstrap, settings, timeout) as cluster:
+        for node_id in cluster.nodes():
+            answer = cluster.ask(node_id, ListTransactionsRequest(state_filters=state or []))
+            check(answer.error_code, f"broker {node_id}")
+            if answer.unknown_state_filters:
+                fail(f"there is no state {answer.unknown_state_filters[0]}", "try Ongoing, or CompleteCommit")
+            found += (
+                {
+                    "transactional_id": entry.transactional_id,
+                    "coordinator": node_id,
+                    "producer_id": entry.producer_id,
+                    "state": entry.transaction_state,
+                }
+                for entry in answer.transaction_states
+            )
     found.sort(key=lambda entry: str(entry["transactional_id"]))
     if json:
         for entry in found:
@@ -88,6 +92,7 @@ def describe(
     transactional_id: Annotated[str, typer.Argument(help="The id.")],
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """The latest transaction of an id: its producer, its age, and its partitions.
@@ -96,11 +101,11 @@ def describe(
     Example:
       ottla transactions describe payments
     """
-    cluster = RawCluster(bootstrap, timeout)
-    node_id = cluster.coordinator(transactional_id)
-    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    (found,) = cluster.ask(node_id, 0, request).transaction_states
-    check(found.error_code, transactional_id)
+    with raw_cluster(bootstrap, settings, timeout) as cluster:
+        node_id = cluster.coordinator(TRANSACTION, transactional_id)
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        (found,) = cluster.ask(node_id, request).transaction_states
+        check(found.error_code, transactional_id)
     started_ms = found.transaction_start_time_ms
     fields = {
         "transactional_id": transactional_id,
@@ -128,6 +133,7 @@ def abort(
     start_offset: Annotated[int, typer.Option(min=0, help="Where the transaction begins in it.")],
     yes: YesOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
+    settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Abort a transaction in a partition that its coordinator knows nothing of, and that therefore never ends.
@@ -136,24 +142,27 @@ def abort(
     Example:
       ottla transactions abort orders 3 --start-offset 1042
     """
-    cluster = RawCluster(bootstrap, timeout)
-    leader = cluster.leader(topic, partition)
-    wanted = TopicRequest(name=topic, partition_indexes=[partition])
-    answer = cluster.ask(leader, 0, DescribeProducersRequest(topics=[wanted])).topics[0].partitions[0]
-    check(answer.error_code, f"{topic}-{partition}")
-    found = [one for one in answer.active_producers if one.current_txn_start_offset == start_offset]
-    if not found:
-        fail(f"no open transaction begins at offset {start_offset} of {topic}-{partition}", "")
-    producer = found[0]
-    if not yes:
-        typer.confirm(f"Abort the transaction of producer {producer.producer_id}?", abort=True)
-    marker = WritableTxnMarker(
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        transaction_result=False,
-        coordinator_epoch=max(producer.coordinator_epoch, 0),
-        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
-    )
-    (written,) = cluster.ask(leader, _MARKERS, WriteTxnMarkersRequest(markers=[marker])).markers
-    check(written.topics[0].partitions[0].error_code, f"{topic}-{partition}")
-    print(f"aborted the transaction of producer {producer.producer_id} in {topic}-{partition}")
+    with raw_cluster(bootstrap, settings, timeout) as cluster:
+        leader = cluster.leader((topic, partition))
+        wanted = TopicRequest(name=topic, partition_indexes=[partition])
+        answer = cluster.ask(leader, DescribeProducersRequest(topics=[wanted])).topics[0].partitions[0]
+        check(answer.error_code, f"{topic}-{partition}")
+        begun = {one.current_txn_start_offset: one for one in answer.active_producers}
+        begun.pop(_NO_TRANSACTION, None)
+        producer = begun.get(start_offset)
+        if producer is None:
+            open_ones = ", ".join(f"{at} (producer {begun[at].producer_id})" for at in sorted(begun))
+            hint = f"open ones begin at {open_ones}" if begun else "none is open there"
+            fail(f"no transaction begins at offset {start_offset} of {topic}-{partition}", hint)
+        if not yes:
+            typer.confirm(f"Abort the transaction of producer {producer.producer_id}?", abort=True)
+        marker = WritableTxnMarker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transaction_result=False,
+            coordinator_epoch=max(producer.coordinator_epoch, 0),
+            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+        )
+        (written,) = cluster.ask(leader, WriteTxnMarkersRequest(markers=[marker])).markers
+        check(written.topics[0].partitions[0].error_code, f"{topic}-{partition}")
+        print(f"aborted the transaction of producer {producer.producer_id} in {topic}-{partition}")

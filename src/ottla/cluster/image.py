@@ -67,6 +67,7 @@ class ClusterImage:
     topic_names: Mapping[uuid.UUID, str] = field(default_factory=dict)
     # Dynamic settings: those of one broker by node id, and under None those of all brokers.
     broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by group id
 
     @property
     def controller_id(self) -> int:

@@ -69,19 +69,54 @@ def build_batch(
 
     batch = bytearray(HEADER_SIZE)
     kernel.encode_records(batch, records, base_timestamp, offset_deltas)
-    if codec is not Codec.NONE:
-        batch[HEADER_SIZE:] = compress(codec, memoryview(batch)[HEADER_SIZE:])
-    attributes = (
-        codec
-        | (LOG_APPEND_TIME if log_append_time is not None else 0)
+    flags = (
+        (LOG_APPEND_TIME if log_append_time is not None else 0)
         | (TRANSACTIONAL if transactional else 0)
         | (CONTROL if control else 0)
         | (DELETE_HORIZON if delete_horizon_ms is not None else 0)
     )
+    _finish(
+        batch, len(records), codec, flags, base_offset, leader_epoch, last_offset_delta, base_timestamp,
+        max_timestamp if log_append_time is None else log_append_time, producer_id, producer_epoch,
+        base_sequence,
+    )  # fmt: skip
+    return batch
+
+
+def seal_batch(
+    batch: bytearray,
+    count: int,
+    timestamp: int,
+    *,
+    codec: Codec = Codec.NONE,
+    latest_time: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> None:
+    """Write the header of a batch that has room for it and, behind that, records with offsets 0, 1, 2, ...
+
+    All of them are of one time unless the latest one is given. The records are compressed here.
+    """
+    flags = TRANSACTIONAL if transactional else 0
+    _finish(
+        batch, count, codec, flags, 0, NO_EPOCH, count - 1, timestamp,
+        timestamp if latest_time is None else latest_time, producer_id,
+        producer_epoch, base_sequence,
+    )  # fmt: skip
+
+
+def _finish(
+    batch: bytearray, count: int, codec: Codec, flags: int, base_offset: int, leader_epoch: int,
+    last_offset_delta: int, base_timestamp: int, max_timestamp: int, producer_id: int, producer_epoch: int,
+    base_sequence: int,
+) -> None:  # fmt: skip
+    if codec is not Codec.NONE:
+        packed = compress(codec, memoryview(batch)[HEADER_SIZE:])
+        batch[HEADER_SIZE:] = packed
     HEADER.pack_into(
-        batch, 0, base_offset, len(batch) - OVERHEAD_SIZE, leader_epoch, MAGIC_V2, 0, attributes,
-        last_offset_delta, base_timestamp, max_timestamp if log_append_time is None else log_append_time,
-        producer_id, producer_epoch, base_sequence, len(records),
+        batch, 0, base_offset, len(batch) - OVERHEAD_SIZE, leader_epoch, MAGIC_V2, 0, codec | flags,
+        last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
     write_crc(batch, 0, len(batch))
-    return batch

@@ -127,11 +127,10 @@ def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: 
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns((cython.longlong, cython.Py_ssize_t, cython.Py_ssize_t))
-def _field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def read_field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
     """Bytes after their length: (size, -1 for null; position; position after them)."""
     size: cython.longlong
     size, at = _varint(view, at, end)
@@ -158,10 +157,10 @@ def _skip_headers(
     if count < 0:
         return _FAR
     while count > 0 and at < end:
-        key_size, _start, at = _field(view, at, end)
+        key_size, _start, at = read_field(view, at, end)
         if key_size < 0:
             return _FAR
-        _size, _start, at = _field(view, at, end)
+        _size, _start, at = read_field(view, at, end)
         count -= 1
     return at if count == 0 else _FAR
 
@@ -205,10 +204,10 @@ def _any_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t,
     offset_delta, at = _varint(view, at, after)
     if at > after:
         return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
-    key_size, key, at = _field(view, at, after)
+    key_size, key, at = read_field(view, at, after)
     if at > after:
         return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
-    value_size, value, at = _field(view, at, after)
+    value_size, value, at = read_field(view, at, after)
     if at > after:
         return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
     header_count, at = _varint(view, at, after)
@@ -239,7 +238,6 @@ def _short(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.returns(
@@ -255,7 +253,7 @@ def _short(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
         cython.longlong,  # header count
     )
 )
-def _record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def read_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     """_any_record() for good records whose lengths are short: almost all, and then in half the time."""
     short: cython.bint
     bits: cython.ulonglong
@@ -336,7 +334,7 @@ def walk(
     most_index: cython.longlong = 0
     null_keys: cython.longlong = 0
     while index < count and at < end:
-        at, time_delta, offset_delta, _position, key_size, _position, _size, _position, _size = _record(
+        at, time_delta, offset_delta, _position, key_size, _position, _size, _position, _size = read_record(
             view, at, end
         )
         if at < 0:  # the whole batch is here: a record that ends past it is bad, not cut
@@ -451,8 +449,8 @@ def _decode(
     written: cython.Py_ssize_t = 0
     to: cython.Py_ssize_t = 0
     while at < end and written < room:
-        after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = _record(
-            view, at, end
+        after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
+            read_record(view, at, end)
         )
         if after < 0:
             return written, at, -after
@@ -492,8 +490,8 @@ def headers(buf, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cyt
     value_size: cython.longlong
     found: list = []
     while count > 0:
-        key_size, key, position = _field(view, position, end)
-        value_size, value, position = _field(view, position, end)
+        key_size, key, position = read_field(view, position, end)
+        value_size, value, position = read_field(view, position, end)
         if key_size < 0 or position == _FAR:
             raise ValueError("these are not the headers of a record that decode() located")
         name = bytes(source[key : key + key_size])

@@ -1,0 +1,348 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The loops that make records out of Arrow columns: which partition a row goes to, and its bytes.
+
+pack_kernel.pyi has the contracts. A column of bytes is three buffers: a bit for each row that is not null (or None),
+int32 offsets, and the bytes between them.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+_SEED = cython.declare(cython.uint, 0x9747B28C)
+_MIX = cython.declare(cython.uint, 0x5BD1E995)
+_UINT32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+_POSITIVE = cython.declare(cython.uint, 0x7FFFFFFF)
+_EMPTY = bytes(1)
+_NO_TIMES = array("q")
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_null(
+    valid: cython.const[cython.uchar][::1], has_nulls: cython.bint, row: cython.Py_ssize_t
+) -> cython.bint:
+    return has_nulls and not valid[row >> 3] >> (row & 7) & 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _times_mix(value: cython.uint) -> cython.uint:
+    product: cython.ulonglong = value
+    product = product * _MIX & _UINT32
+    return cython.cast(cython.uint, product)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _murmur2(
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.uint:
+    bits: cython.uint = _SEED ^ cython.cast(cython.uint, size)
+    word: cython.uint
+    left: cython.Py_ssize_t = size
+    while left >= 4:
+        word = data[at + 3]
+        word = word << 8 | data[at + 2]
+        word = word << 8 | data[at + 1]
+        word = word << 8 | data[at]
+        word = _times_mix(word)
+        word ^= word >> 24
+        bits = _times_mix(bits) ^ _times_mix(word)
+        at += 4
+        left -= 4
+    if left == 3:
+        word = data[at + 2]
+        bits ^= word << 16
+    if left >= 2:
+        word = data[at + 1]
+        bits ^= word << 8
+    if left >= 1:
+        bits ^= data[at]
+        bits = _times_mix(bits)
+    bits ^= bits >> 13
+    bits = _times_mix(bits)
+    return bits ^ bits >> 15
+
+
+def murmur2(data) -> int:
+    return _murmur2(data, 0, len(data)) if len(data) else _murmur2(_EMPTY, 0, 0)
+
+
+def partition_rows(
+    keys,
+    value_offsets: cython.const[cython.int][::1],
+    partitions: cython.int,
+    sticky: cython.int,
+    sticky_bytes: cython.longlong,
+    out: cython.int[::1],
+):
+    has_nulls: cython.bint = keys[0] is not None
+    valid: cython.const[cython.uchar][::1] = keys[0] if has_nulls else _EMPTY
+    offsets: cython.const[cython.int][::1] = keys[1]
+    data: cython.const[cython.uchar][::1] = keys[2] if len(keys[2]) else _EMPTY
+    rows: cython.Py_ssize_t = len(out)
+    row: cython.Py_ssize_t
+    gone: cython.longlong = 0
+    hashed: cython.uint
+    for row in range(rows):
+        if out[row] >= 0:
+            continue
+        if not _is_null(valid, has_nulls, row):
+            hashed = _murmur2(data, offsets[row], offsets[row + 1] - offsets[row])
+            out[row] = cython.cast(cython.int, (hashed & _POSITIVE) % cython.cast(cython.uint, partitions))
+            continue
+        out[row] = sticky
+        gone += value_offsets[row + 1] - value_offsets[row]
+        if gone >= sticky_bytes:
+            gone = 0
+            sticky = (sticky + 1) % partitions
+    return sticky
+
+
+def group_rows(numbers: cython.const[cython.int][::1], order: cython.int[::1], ends: cython.int[::1]):
+    rows: cython.Py_ssize_t = len(numbers)
+    groups: cython.Py_ssize_t = len(ends)
+    at: cython.Py_ssize_t
+    sum_: cython.int = 0
+    count: cython.int
+    for at in range(groups):
+        ends[at] = 0
+    for at in range(rows):
+        if numbers[at] < 0 or numbers[at] >= groups:
+            raise ValueError(f"row {at} is of group {numbers[at]}, not of 0 to {groups - 1}")
+        ends[numbers[at]] += 1
+    for at in range(groups):  # where each group begins; every row then moves its group's end on
+        count = ends[at]
+        ends[at] = sum_
+        sum_ += count
+    for at in range(rows):
+        order[ends[numbers[at]]] = cython.cast(cython.int, at)
+        ends[numbers[at]] += 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _zigzag(value: cython.longlong) -> cython.ulonglong:
+    if value >= 0:
+        return cython.cast(cython.ulonglong, value) << 1
+    return (cython.cast(cython.ulonglong, -1 - value) << 1) + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _number_size(value: cython.longlong) -> cython.longlong:
+    """Of a number as a zigzag varint."""
+    bits: cython.ulonglong = _zigzag(value)
+    size: cython.longlong = 1
+    while bits >= 0x80:
+        bits >>= 7
+        size += 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    bits: cython.ulonglong = _zigzag(value)
+    while bits >= 0x80:
+        out[at] = bits & 0x7F | 0x80
+        bits >>= 7
+        at += 1
+    out[at] = bits
+    return at + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_bytes(
+    out: cython.uchar[::1],
+    at: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    size: cython.longlong,
+) -> cython.Py_ssize_t:
+    """A length and the bytes; -1 is null."""
+    at = _put_number(out, at, size)
+    if size > 0:
+        if cython.compiled:
+            memcpy(cython.address(out[at]), cython.address(data[start]), size)
+        else:
+            out[at : at + size] = data[start : start + size]
+        at += size
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _size_at(
+    valid: cython.const[cython.uchar][::1],
+    has_nulls: cython.bint,
+    offsets: cython.const[cython.int][::1],
+    row: cython.Py_ssize_t,
+) -> cython.longlong:
+    if _is_null(valid, has_nulls, row):
+        return -1
+    return offsets[row + 1] - offsets[row]
+
+
+@cython.cclass
+class Packer:
+    """Rows of one Arrow batch, ready to be written as records."""
+
+    _key_nulls: cython.bint
+    _key_valid: cython.const[cython.uchar][::1]
+    _key_offsets: cython.const[cython.int][::1]
+    _keys: cython.const[cython.uchar][::1]
+    _value_nulls: cython.bint
+    _value_valid: cython.const[cython.uchar][::1]
+    _value_offsets: cython.const[cython.int][::1]
+    _values: cython.const[cython.uchar][::1]
+    _has_headers: cython.bint
+    _list_nulls: cython.bint
+    _list_valid: cython.const[cython.uchar][::1]
+    _lists: cython.const[cython.int][::1]
+    _name_offsets: cython.const[cython.int][::1]
+    _names: cython.const[cython.uchar][::1]
+    _header_nulls: cython.bint
+    _header_valid: cython.const[cython.uchar][::1]
+    _header_offsets: cython.const[cython.int][::1]
+    _headers: cython.const[cython.uchar][::1]
+    _has_times: cython.bint
+    _times: cython.const[cython.longlong][::1]
+    _base_time: cython.longlong
+
+    def __init__(self, keys, values, headers, times=None):
+        self._has_times = times is not None
+        self._times = times if self._has_times else _NO_TIMES
+        self._base_time = 0
+        self._key_nulls = keys[0] is not None
+        self._key_valid = keys[0] if self._key_nulls else _EMPTY
+        self._key_offsets = keys[1]
+        self._keys = keys[2] if len(keys[2]) else _EMPTY
+        self._value_nulls = values[0] is not None
+        self._value_valid = values[0] if self._value_nulls else _EMPTY
+        self._value_offsets = values[1]
+        self._values = values[2] if len(values[2]) else _EMPTY
+        self._has_headers = headers is not None
+        if headers is not None:
+            valid, self._lists, names, contents = headers
+            self._list_nulls = valid is not None
+            self._list_valid = valid if self._list_nulls else _EMPTY
+            self._name_offsets = names[1]
+            self._names = names[2] if len(names[2]) else _EMPTY
+            self._header_nulls = contents[0] is not None
+            self._header_valid = contents[0] if self._header_nulls else _EMPTY
+            self._header_offsets = contents[1]
+            self._headers = contents[2] if len(contents[2]) else _EMPTY
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _headers_of(self, row: cython.Py_ssize_t) -> cython.longlong:
+        if not self._has_headers or _is_null(self._list_valid, self._list_nulls, row):
+            return 0
+        return self._lists[row + 1] - self._lists[row]
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _time_delta(self, row: cython.Py_ssize_t) -> cython.longlong:
+        return self._times[row] - self._base_time if self._has_times else 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _body_size(self, row: cython.Py_ssize_t, delta: cython.longlong) -> cython.longlong:
+        size: cython.longlong
+        at: cython.Py_ssize_t
+        count: cython.longlong = self._headers_of(row)
+        body: cython.longlong = 1 + _number_size(delta) + _number_size(count)
+        body += _number_size(self._time_delta(row))
+        size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
+        body += _number_size(size) + (size if size > 0 else 0)
+        size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
+        body += _number_size(size) + (size if size > 0 else 0)
+        if count:
+            for at in range(self._lists[row], self._lists[row + 1]):
+                size = self._name_offsets[at + 1] - self._name_offsets[at]
+                body += _number_size(size) + size
+                size = _size_at(self._header_valid, self._header_nulls, self._header_offsets, at)
+                body += _number_size(size) + (size if size > 0 else 0)
+        return body
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _put(
+        self, out: cython.uchar[::1], at: cython.Py_ssize_t, row: cython.Py_ssize_t, delta: cython.longlong
+    ) -> cython.Py_ssize_t:
+        size: cython.longlong
+        header: cython.Py_ssize_t
+        count: cython.longlong = self._headers_of(row)
+        at = _put_number(out, at, self._body_size(row, delta))
+        out[at] = 0  # attributes
+        at = _put_number(out, at + 1, self._time_delta(row))
+        at = _put_number(out, at, delta)
+        size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
+        at = _put_bytes(out, at, self._keys, self._key_offsets[row], size)
+        size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
+        at = _put_bytes(out, at, self._values, self._value_offsets[row], size)
+        at = _put_number(out, at, count)
+        if count:
+            for header in range(self._lists[row], self._lists[row + 1]):
+                size = self._name_offsets[header + 1] - self._name_offsets[header]
+                at = _put_bytes(out, at, self._names, self._name_offsets[header], size)
+                size = _size_at(self._header_valid, self._header_nulls, self._header_offsets, header)
+                at = _put_bytes(out, at, self._headers, self._header_offsets[header], size)
+        return at
+
+    def pack(
+        self,
+        out: bytearray,
+        records: cython.longlong,
+        order: cython.const[cython.int][::1],
+        begin: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        limit_bytes: cython.longlong,
+        base_time: cython.longlong = 0,
+    ):
+        self._base_time = base_time
+        stop: cython.Py_ssize_t = begin
+        size: cython.longlong
+        start: cython.Py_ssize_t = len(out)
+        total: cython.longlong = start
+        delta: cython.longlong = records
+        while stop < end:
+            size = self._body_size(order[stop], delta)
+            size += _number_size(size)
+            if total + size > limit_bytes and delta > 0:
+                break
+            total += size
+            delta += 1
+            stop += 1
+        if stop > begin:
+            out.extend(bytes(total - start))
+            view: cython.uchar[::1] = out
+            at: cython.Py_ssize_t = start
+            index: cython.Py_ssize_t
+            for index in range(begin, stop):
+                at = self._put(view, at, order[index], records + index - begin)
+        return stop
+
+    def latest_time(self, order: cython.const[cython.int][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
+        latest: cython.longlong = -1
+        index: cython.Py_ssize_t
+        for index in range(begin, end):
+            if self._times[order[index]] > latest:
+                latest = self._times[order[index]]
+        return latest
