@@ -485,7 +485,7 @@ def test_wherever_the_broker_dies_a_transaction_is_all_or_nothing(
         world.close()
         if not is_killed:
             break
-    assert number > 8
+    assert number >= 8  # so many appends there are at least
     assert outcomes == ({"committed", "aborted"} if commit else {"aborted"})
 
 

@@ -53,9 +53,11 @@ class Transport:
         return ("127.0.0.1", 50_000)
 
     def writelines(self, parts: list[Any]) -> None:
+        self.write(b"".join(parts))
+
+    def write(self, data: Any) -> None:
         assert not self.is_closed
-        for part in parts:
-            self.written += part
+        self.written += data
         if self.is_full:
             self.session.pause_writing()
 
