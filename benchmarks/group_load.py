@@ -34,6 +34,13 @@ MEMBERS = 20
 _BEAT_S = 0.005
 _COMMIT, _JOIN, _BEAT, _LEAVE, _SYNC = (8, 9), (11, 9), (12, 4), (13, 5), (14, 5)  # with their versions
 _LENGTH = struct.Struct(">i")
+# The generation is over; or, while the topic of groups is new, its partition has no leader yet.
+_AGAIN = {
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
 _SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 
 
@@ -168,7 +175,7 @@ class _Member:
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id = answer.member_id
             self.join()
-        elif answer.error_code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+        elif answer.error_code in _AGAIN:
             self.join()
         elif answer.error_code:
             raise RuntimeError(f"error {answer.error_code}")

@@ -50,9 +50,9 @@ def txn_offset_commit(services: Services, call: Call, request: TxnOffsetCommitRe
         return _response(request, lambda *place: refused[place])
 
     def reply(codes: GroupCodes | None, error: BrokerError | None) -> None:
-        failure = _code(call, error)
         known = refused if codes is None else {**codes, **refused}
-        call.reply(_response(request, lambda *place: known.get(place, failure)))
+        others = _code(call, error) if codes is None else ErrorCode.NONE
+        call.reply(_response(request, lambda *place: known.get(place, others)))
 
     if not request.group_id:
         return _response(request, lambda *place: refused.get(place, ErrorCode.INVALID_GROUP_ID))

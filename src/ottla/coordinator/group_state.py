@@ -36,7 +36,7 @@ _GROUP_ID_NOT_FOUND_SINCE = 9
 
 # What is to be committed: topic, its id if it is known, and per partition (number, offset, epoch, metadata).
 Commits = Sequence[tuple[str, uuid.UUID | None, Sequence[tuple[int, int, int, str]]]]
-# What became of it: per topic, error codes by partition.
+# What became of it: the error codes of partitions where something is wrong.
 Codes = dict[tuple[str, int], int]
 
 
@@ -84,7 +84,7 @@ class GroupState:
     def replay(self, record: GroupRecord, offset: int, producer_id: int) -> None:
         name = record.group
         if isinstance(record, OffsetCommit):
-            if record.value is not None and self.find(name) is None:
+            if name not in self.groups and record.value is not None and name not in self.consumer_groups:
                 # A consumer that only keeps its offsets here has a group all the same.
                 self.groups[name] = Group(name, record.value.commit_timestamp)
             self.offsets.replay(record, offset, producer_id)
@@ -218,7 +218,6 @@ class GroupState:
                 if len(metadata) > max_size:
                     codes[topic, partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
-                codes[topic, partition] = ErrorCode.NONE
                 value = CommittedOffset(offset, epoch, metadata, now_ms, expires, topic_id)
                 records.append(OffsetCommit(group_id, topic, partition, value))
         return Result(codes, records)

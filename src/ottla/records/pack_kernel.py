@@ -339,7 +339,9 @@ class Packer:
                 at = self._put(view, at, order[index], records + index - begin)
         return stop
 
-    def latest_time(self, order: cython.const[cython.int][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
+    def latest_time(
+        self, order: cython.const[cython.int][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ):
         latest: cython.longlong = -1
         index: cython.Py_ssize_t
         for index in range(begin, end):
