@@ -13,6 +13,7 @@ from benchmarks import (
     compaction,
     durable,
     fetch,
+    groups,
     latency,
     lookup,
     memory,
@@ -21,7 +22,9 @@ from benchmarks import (
     recovery,
     report,
     spark_read,
+    spark_write,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -40,7 +43,10 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
     "spark_read": spark_read.run,
+    "groups": groups.run,
+    "spark_write": spark_write.run,
 }
 
 

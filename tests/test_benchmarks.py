@@ -26,7 +26,10 @@ FIGURES = {
     "durable": 2,
     "clients": 4,
     "start": 5,
+    "transactions": 2,
     "spark_read": 5,
+    "groups": 4,
+    "spark_write": 1,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -49,12 +50,16 @@ def test_no_more_connections_than_allowed(
         assert broker.broker.metrics.connections_refused == 1
 
 
-def test_a_flood_of_connections_does_not_keep_a_good_client_out() -> None:
+def test_a_flood_of_connections_does_not_keep_a_good_client_out(caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedBroker({"max.connections.per.ip.overrides": "127.0.0.1:40"}) as broker, Wire(broker) as good:
         good.ping()
         flood = [Wire(broker) for _ in range(200)]
         good.ping()
-        wait_until(lambda: connections(broker) <= 40)
+        wait_until(lambda: broker.broker.metrics.connections_refused == 161 and connections(broker) <= 40)
+        broker.clock.advance(MINUTE_MS)
+        lines = caplog.text.count("refusing a connection")
+        assert lines < 10  # the log is not flooded too: one for every few seconds
+        assert sum(map(int, re.findall(r"refused (\d+) more connections", caplog.text))) == 161 - lines
         for wire in flood:
             wire.socket.close()
         wait_until(lambda: connections(broker) == 1)

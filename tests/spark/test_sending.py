@@ -14,7 +14,7 @@ from ottla.client.producing import Producer as RawProducer
 from ottla.errors import BrokerError, ConfigError, ProducerFencedError
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
-from ottla.spark.sending import Sent, Turn, send_rows
+from ottla.spark.sending import Sent, Turn, end_held, send_rows
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
 
@@ -162,6 +162,15 @@ def test_topic_and_partition_may_be_columns(broker: EmbeddedBroker, topic: str) 
     # The option goes before the column.
     send_rows(_options(broker, f"{topic}-b"), [rows])
     assert len(_read(broker, f"{topic}-b")) == 4
+
+
+def test_a_topic_that_is_met_late_is_looked_up_in_between(broker: EmbeddedBroker, topic: str) -> None:
+    names = [topic, f"{topic}-b", f"{topic}-c"]
+    for name in names[1:]:
+        broker.create_topic(name, 3)
+    rows = [pa.record_batch({"topic": [name] * 500, "value": ["x" * 90] * 500}) for name in names]
+    assert send_rows(_options(broker, batch_size="2000"), rows) == Sent(1500)
+    assert [len(_read(broker, name)) for name in names] == [500, 500, 500]
 
 
 def test_many_rows_fill_batches_and_keep_their_order(broker: EmbeddedBroker, topic: str) -> None:
@@ -336,3 +345,31 @@ def test_lost_answers_change_nothing(broker: EmbeddedBroker, topic: str, api: st
     assert send_rows(options, _rows("a", "b"), Turn(topic, 0, 5)) == Sent(2, skipped=True)
     assert broker.faults.pending == 0
     assert _values(broker, topic) == [b"a", b"b"]
+
+
+def test_a_turn_that_is_held_counts_when_the_driver_says_so(broker: EmbeddedBroker, topic: str) -> None:
+    options, turn = _options(broker, topic), Turn(topic, 0, 5)
+    held = send_rows(options, _rows("a"), turn, hold=True)
+    assert held.rows == 1
+    assert _values(broker, topic) == []
+    for _ in range(2):  # the second time its answer may have been lost
+        end_held(options, [held, Sent(0)], committed=True)
+    assert _values(broker, topic) == [b"a"]
+    again = send_rows(options, _rows("a"), turn, hold=True)
+    assert again == Sent(1, skipped=True)
+    end_held(options, [again], committed=True)
+    given_up = send_rows(options, _rows("b"), Turn(topic, 0, 6), hold=True)
+    end_held(options, [given_up], committed=False)
+    assert _values(broker, topic) == [b"a"]
+
+
+def test_a_turn_that_was_held_by_a_driver_that_died_is_written_once(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    options, turn = _options(broker, topic), Turn(topic, 0, 5)
+    lost = send_rows(options, _rows("a"), turn, hold=True)
+    held = send_rows(options, _rows("a"), turn, hold=True)
+    with pytest.raises(ProducerFencedError):
+        end_held(options, [lost], committed=True)
+    end_held(options, [held], committed=True)
+    assert _values(broker, topic) == [b"a"]

@@ -146,6 +146,7 @@ def _commit_response(
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )
 
@@ -204,6 +205,7 @@ def _fetch_group(
         return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
 
     def command(state: GroupState, now_ms: int) -> Result[object]:
+        state.check_fetch(wanted.group_id, wanted.member_id, wanted.member_epoch)
         topics = wanted.topics
         if topics is None:
             topics = _all_topics(services, state, wanted.group_id, allowed)
@@ -374,5 +376,6 @@ def _deleted(request: OffsetDeleteRequest, codes: Codes) -> OffsetDeleteResponse
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )

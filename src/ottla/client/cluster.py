@@ -20,6 +20,7 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 T = TypeVar("T")
 
 TopicPartition = tuple[str, int]
+Place = TypeVar("Place", bound=TopicPartition)  # so that a named tuple of both will do
 
 GROUP, TRANSACTION = 0, 1  # whose coordinator
 NO_LEADER = -1

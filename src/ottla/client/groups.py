@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import GROUP, Cluster, TopicPartition
+from ottla.client.cluster import GROUP, Cluster, Place, TopicPartition
 from ottla.client.failures import check
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -27,7 +27,9 @@ class Committed(NamedTuple):
     metadata: str = ""
 
 
-def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int | Committed]) -> None:
+def commit_offsets(
+    cluster: Cluster, group: str, offsets: Mapping[Place, int] | Mapping[Place, Committed]
+) -> None:
     """Commit for a group that has no members; with members it is refused."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), given in offsets.items():

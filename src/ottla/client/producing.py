@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NoReturn
 
 from ottla.client.cluster import GROUP, TRANSACTION, Cluster, TopicPartition
 from ottla.client.connection import Connection
-from ottla.client.failures import check, is_transient
+from ottla.client.failures import is_transient
 from ottla.client.groups import Committed
-from ottla.errors import BrokerError, CodedError, ConnectionLostError, ProducerFencedError
+from ottla.client.transactions import HeldTransaction, check_producer, end_transaction
+from ottla.errors import BrokerError, CodedError, ConnectionLostError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Message
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.messages.txn_offset_commit import (
@@ -34,8 +33,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # as much as a broker allows unless to
 _ALL = -1  # acks
 _SEQUENCES = 1 << 31
 # The last versions before brokers add partitions and groups to transactions by themselves.
-_PRODUCE, _ADD_PARTITIONS, _OFFSETS, _END = 11, 3, 4, 4
-_FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+_PRODUCE, _ADD_PARTITIONS, _OFFSETS = 11, 3, 4
 
 
 class Producer:
@@ -67,7 +65,9 @@ class Producer:
 
         def begin() -> None:
             answer = self._cluster.ask(self._coordinator(), request)
-            self._check(answer.error_code, "no producer id")
+            is_long = answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+            hint = f"the brokers allow less than transaction.timeout.ms={timeout_ms}" if is_long else None
+            self._check(answer.error_code, "no producer id", hint)
             self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
 
         self._cluster.retrying(begin)
@@ -77,9 +77,7 @@ class Producer:
         return None if name is None else self._cluster.coordinator(TRANSACTION, name)
 
     def _check(self, code: int, what: str, detail: str | None = None) -> None:
-        if code in _FENCED and self.transactional_id is not None:
-            raise ProducerFencedError(f"{what}: another producer has taken over {self.transactional_id}")
-        check(code, what, detail)
+        check_producer(code, what, self.transactional_id, detail)
 
     # -- records
 
@@ -174,6 +172,8 @@ class Producer:
             raise failure
 
     def _take_one(self, key: TopicPartition, code: int, detail: str | None) -> None:
+        if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+            detail = f"a batch of {len(self._unanswered[key])} bytes; a smaller batch.size may help"
         if code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._check(code, f"{key[0]}-{key[1]}", detail)
         self._unanswered.pop(key, None)
@@ -250,6 +250,7 @@ class Producer:
 
     def commit(self) -> None:
         """All that was sent is there, or none of it."""
+        self._transactional()
         self.flush()
         self._end(committed=True)
 
@@ -259,28 +260,19 @@ class Producer:
         self._unanswered = {}
         self._end(committed=False)
 
+    def held(self) -> HeldTransaction:
+        """The open transaction, for `end_transaction`: all that was sent is written. Nothing may be sent any more."""
+        self.flush()
+        return HeldTransaction(self._transactional(), self._producer_id, self._epoch)
+
     def _end(self, *, committed: bool) -> None:
-        request = EndTxnRequest(
-            transactional_id=self._transactional(),
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            committed=committed,
-        )
-
-        def end() -> None:
-            answer = self._cluster.ask(self._coordinator(), request, _END)
-            self._check(answer.error_code, f"the end of transaction {self.transactional_id}")
-
         if self._is_open:
-            self._cluster.retrying(end)
+            held = HeldTransaction(self._transactional(), self._producer_id, self._epoch)
+            end_transaction(self._cluster, held, committed=committed)
         self._is_open = False
         self._members.clear()
 
     def _transactional(self) -> str:
         if self.transactional_id is None:
-            _not_transactional()
+            raise RuntimeError("a producer without a transactional id has no transactions")
         return self.transactional_id
-
-
-def _not_transactional() -> NoReturn:
-    raise RuntimeError("a producer without a transactional id has no transactions")

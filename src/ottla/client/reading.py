@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster, Place, TopicPartition
 from ottla.client.failures import check, is_transient
 from ottla.errors import BrokerError, CodedError, CorruptRecordError
 from ottla.protocol.errors import ErrorCode
@@ -46,7 +46,7 @@ class Fetched(NamedTuple):
 
 
 def list_offsets(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
+    cluster: Cluster, wanted: Mapping[Place, int], isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, FoundOffset]:
     """For each partition the first offset at or after a time in ms, or `EARLIEST`, or `LATEST`.
 
@@ -55,7 +55,7 @@ def list_offsets(
     found: dict[TopicPartition, FoundOffset] = {}
 
     def ask() -> dict[TopicPartition, FoundOffset]:
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, list[Place]] = {}
         for key in wanted:
             if key not in found:
                 by_leader.setdefault(cluster.leader(key), []).append(key)
@@ -79,7 +79,7 @@ def list_offsets(
 def _list_at(
     cluster: Cluster,
     leader: int,
-    wanted: Mapping[TopicPartition, int],
+    wanted: Mapping[Place, int],
     isolation: int,
     found: dict[TopicPartition, FoundOffset],
 ) -> BrokerError | None:

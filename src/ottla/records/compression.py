@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _GZIP_FORMAT = 31  # zlib's wbits for a gzip header with the largest window
 _MIN_FEED_BYTES = 64 * 1024
+_PIECE_BYTES = 1 << 20
 # gzip members and zstd frames may follow each other. No client writes more than one, but each costs a decoder
 # and a copy of the bytes fed past its end: many tiny ones must not eat seconds.
 _MAX_FRAMES = 4096
@@ -54,19 +55,23 @@ def compress(
 
 def decompress(
     codec: Codec, data: Buffer, max_output_bytes: int, *, lz4_legacy_checksum: bool = False
-) -> bytes:
+) -> bytes | bytearray:
     """All of it, or DecompressionLimitError as soon as it grows past `max_output_bytes`."""
-    pieces: list[bytes | memoryview] = []
-    size = 0
-    piece_bytes = max_output_bytes + 1  # one byte more than the cap tells that it is passed
-    for piece in _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum):
-        size += len(piece)
-        if size > max_output_bytes:
-            raise DecompressionLimitError(f"{Codec(codec).name} data grows past {max_output_bytes} bytes")
-        pieces.append(piece)
-    if len(pieces) == 1 and isinstance(pieces[0], bytes):
-        return pieces[0]
-    return b"".join(pieces)
+    piece_bytes = min(
+        max_output_bytes + 1, _PIECE_BYTES
+    )  # one byte more than the cap tells that it is passed
+    pieces = _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum)
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None and isinstance(first, bytes) and len(first) <= max_output_bytes:
+        return first
+    whole = bytearray(first)  # grows in place: pieces that are joined in the end would be there twice
+    while second is not None and len(whole) <= max_output_bytes:
+        whole += second
+        second = next(pieces, None)
+    if len(whole) > max_output_bytes:
+        raise DecompressionLimitError(f"{Codec(codec).name} data grows past {max_output_bytes} bytes")
+    return whole
 
 
 def windows(codec: Codec, data: Buffer, window_bytes: int) -> Iterator[bytes | memoryview]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import cast
 
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
@@ -29,6 +30,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._per_address: dict[str, int] = {}
+        self._refused = 0  # since the last sweep: one line is written for all of them
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
         self.port = 0
 
@@ -49,8 +51,10 @@ class Listener:
         assert self._server is not None
         await self._server.start_serving()
 
-    def _session(self) -> Session:
-        return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+    def _session(self) -> asyncio.BufferedProtocol:
+        """One only in what it does: compiled, a class cannot inherit from one of the interpreter's."""
+        session = Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+        return cast(asyncio.BufferedProtocol, session)
 
     @property
     def _now(self) -> BrokerConfig:
@@ -70,8 +74,10 @@ class Listener:
         config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
         if len(self._sessions) > config.max_connections or of_host >= config.max_connections_from(host):
             self._metrics.connections_refused += 1
-            log.warning("refusing a connection from %s: %d are open, %d of them from there",
-                        session.address, len(self._sessions) - 1, of_host)  # fmt: skip
+            self._refused += 1
+            if self._refused == 1:
+                log.warning("refusing a connection from %s: %d are open, %d of them from there",
+                            session.address, len(self._sessions) - 1, of_host)  # fmt: skip
             return False
         self._metrics.connections_accepted += 1
         return True
@@ -89,6 +95,9 @@ class Listener:
 
     def _sweep(self) -> None:
         """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
+        if self._refused > 1:
+            log.warning("refused %d more connections", self._refused - 1)
+        self._refused = 0
         now_ns = self._dispatcher.clock_ns()
         idle_ns = self._now.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):

@@ -301,7 +301,7 @@ def _readable(names: pa.Array) -> pa.Array:
     return names
 
 
-def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | memoryview]:
+def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | bytearray | memoryview]:
     """The decompressed records: at once where they are few, else window by window."""
     try:
         whole = decompress(codec, body, _WHOLE_BYTES)

@@ -3,6 +3,9 @@
 A turn is one task of one batch. Its rows and its number go into one transaction, the number as an offset of a group
 that only this task has; so a turn that comes again finds its number and is passed over. Who takes the transactional
 id ends what its former owner had open, and fences it.
+
+A task may leave its transaction open, for the driver to end when all tasks are done. It should where its rows come from
+a JVM: when that is killed, they only seem to have come to their end.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import pyarrow as pa
 from ottla.client.cluster import Cluster, TopicPartition
 from ottla.client.groups import Committed, fetch_offsets
 from ottla.client.producing import DEFAULT_TRANSACTION_TIMEOUT_MS, Producer
+from ottla.client.transactions import HeldTransaction, end_transaction
 from ottla.errors import BrokerError, ConfigError
 from ottla.records.codec import Codec
 from ottla.spark.options import WriteOptions
@@ -45,20 +49,29 @@ class Turn:
 
 @dataclass(frozen=True)
 class Sent:
-    """How many rows a task wrote, or found written before."""
+    """How many rows a task wrote, or found written before; and the transaction that it left open."""
 
     rows: int
     skipped: bool = False
+    held: HeldTransaction | None = None
 
 
 def send_rows(
-    options: WriteOptions, rows: Iterable[pa.RecordBatch], turn: Turn | None = None, sticky: int = 0
+    options: WriteOptions,
+    rows: Iterable[pa.RecordBatch],
+    turn: Turn | None = None,
+    *,
+    sticky: int = 0,
+    hold: bool = False,
 ) -> Sent:
-    """Write rows. With a turn exactly once; without, once more for each time that Spark tries again."""
+    """Write rows. With a turn exactly once; without, once more for each time that Spark tries again.
+
+    With `hold` a turn's transaction is left open, for `end_held` to end.
+    """
     settings = _Settings.of(options)
     with Cluster.from_options(options.kafka, timeout_s=settings.timeout_s) as cluster:
         if turn is not None:
-            return _send_once(cluster, settings, options.topic, rows, turn)
+            return _send_once(cluster, settings, options.topic, rows, turn, hold)
         producer = Producer(cluster, codec=settings.codec)
         sender = _Sender(cluster, producer, settings.batch_bytes, options.topic, sticky)
         sender.send(rows)
@@ -66,8 +79,22 @@ def send_rows(
         return Sent(sender.rows)
 
 
+def end_held(options: WriteOptions, sent: Iterable[Sent], *, committed: bool) -> None:
+    """End the transactions that tasks left open."""
+    held = [one.held for one in sent if one.held is not None]
+    if held:
+        with Cluster.from_options(options.kafka, timeout_s=_Settings.of(options).timeout_s) as cluster:
+            for transaction in held:
+                end_transaction(cluster, transaction, committed=committed)
+
+
 def _send_once(
-    cluster: Cluster, settings: _Settings, topic: str | None, rows: Iterable[pa.RecordBatch], turn: Turn
+    cluster: Cluster,
+    settings: _Settings,
+    topic: str | None,
+    rows: Iterable[pa.RecordBatch],
+    turn: Turn,
+    hold: bool,
 ) -> Sent:
     # First the id: from here on nobody else can commit this turn.
     producer = Producer(
@@ -79,10 +106,13 @@ def _send_once(
     sender = _Sender(cluster, producer, settings.batch_bytes, topic, turn.task)
     try:
         sender.send(rows)
-        if sender.rows:
-            mark = Committed(turn.number + 1, json.dumps({"rows": sender.rows}))
-            producer.commit_offsets(turn.id, {(min(sender.topics), 0): mark})
-            producer.commit()
+        if not sender.rows:
+            return Sent(0)
+        mark = Committed(turn.number + 1, json.dumps({"rows": sender.rows}))
+        producer.commit_offsets(turn.id, {(min(sender.topics), 0): mark})
+        if hold:
+            return Sent(sender.rows, held=producer.held())
+        producer.commit()
     except BaseException:
         with contextlib.suppress(BrokerError):
             producer.abort()
@@ -120,7 +150,11 @@ class _Sender:
         self._packer = RowPacker(batch_bytes, sticky)
         self._full: dict[TopicPartition, OpenBatch] = {}
         self._full_bytes = 0
-        self.topics: set[str] = set()
+        self._partitions: dict[str, int] = {}
+
+    @property
+    def topics(self) -> Iterable[str]:
+        return self._partitions
 
     @property
     def rows(self) -> int:
@@ -136,8 +170,7 @@ class _Sender:
         self._send_full()
 
     def _add(self, topic: str, rows: pa.RecordBatch) -> None:
-        self.topics.add(topic)
-        partitions = self._partitions(topic)
+        partitions = self._partitions.get(topic) or self._look_up(topic)
         for key, batch in self._packer.add(topic, partitions, rows):
             if key in self._full or self._full_bytes >= _ROUND_BYTES:
                 self._send_full()
@@ -148,10 +181,12 @@ class _Sender:
             self._full = self._packer.rest()
             self._send_full()
 
-    def _partitions(self, topic: str) -> int:
+    def _look_up(self, topic: str) -> int:
+        self._producer.flush()  # answers come in the order of the questions
         leaders = self._cluster.retrying(lambda: self._cluster.topic(topic, create=True)).leaders
         if not leaders:
             raise ConfigError(f"topic {topic} has no partitions")
+        self._partitions[topic] = len(leaders)
         return len(leaders)
 
     def _send_full(self) -> None:

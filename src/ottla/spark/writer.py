@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from ottla.errors import ConfigError
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
-from ottla.spark.sending import Sent, Turn, send_rows
+from ottla.spark.sending import Sent, Turn, end_held, send_rows
 
 
 @dataclass
@@ -41,7 +41,18 @@ class TopicWriter(DataSourceArrowWriter):
         task = task_context().partitionId()
         run_id = self._options.run_id
         turn = None if run_id is None else Turn(f"run-{run_id}", task, 0)
-        return TaskDone(send_rows(self._options, iterator, turn, task))
+        return TaskDone(send_rows(self._options, iterator, turn, sticky=task, hold=True))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        end_held(self._options, sent_of(messages), committed=True)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        end_held(self._options, sent_of(messages), committed=False)
+
+
+def sent_of(messages: list[WriterCommitMessage | None]) -> list[Sent]:
+    """What the tasks did; those that failed say nothing."""
+    return [message.sent for message in messages if isinstance(message, TaskDone)]
 
 
 def task_context() -> TaskContext:

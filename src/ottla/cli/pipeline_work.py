@@ -1,0 +1,161 @@
+"""What the commands of `ottla pipeline` do. Imported when one is called: Arrow and Spark take long to load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ottla.cli.client import columns, complain, misuse
+from ottla.cli.pipeline_progress import make_watcher
+from ottla.errors import BrokerError
+from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def _spark(pipeline: Pipeline, master: str | None, remote: str | None) -> Iterator[SparkSession]:
+    """A session that is stopped at the end; what Spark raises is told in a line."""
+    try:
+        from ottla.spark.session import open_session
+    except ModuleNotFoundError as error:
+        misuse(f'{error.name} is not installed (pip install "ottla[spark]")')
+    settings = {}
+    if pipeline.sink.format == "topic":
+        # A batch that is done again must have the same rows in the same tasks.
+        settings["spark.sql.adaptive.enabled"] = "false"
+    if master and not master.startswith("local"):
+        settings["spark.task.maxFailures"] = "8"
+    session = open_session(f"ottla {pipeline.file.stem}", master=master, remote=remote, settings=settings)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> None:
+    from ottla.spark.pipeline.engine import SparkEngine
+    from ottla.spark.pipeline.run import Runner
+
+    pipeline = load(file)
+    with make_watcher(pipeline) as watcher:
+        sessions: list[Any] = []
+
+        def engine() -> SparkEngine:
+            """Spark is started when there is something to do."""
+            watcher.note("starting Spark")
+            opened = _spark(pipeline, master, remote)
+            sessions.append(opened)
+            return SparkEngine(opened.__enter__(), pipeline, watcher.note)
+
+        runner = Runner(pipeline, engine, watcher)
+        try:
+            summary = runner.run(once=once)
+        except KeyboardInterrupt:
+            watcher.note("stopped; the next run goes on where the table stands")
+            raise
+        except Exception as error:
+            raise _told(error) from error
+        finally:
+            for opened in sessions:
+                opened.__exit__(None, None, None)
+    bad = f", {summary.bad:,} bad" if summary.bad else ""
+    print(f"{summary.batches:,} batches, {summary.read:,} records read, {summary.rows:,} rows landed{bad}")
+
+
+def _told(error: Exception) -> Exception:
+    """What a task raised, out of the many lines in which Spark hands it on."""
+    from ottla.spark.pipeline.sinks.base import PipelineError
+
+    if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
+        return error
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    raised = [line for line in lines if line.startswith("ottla.") and ": " in line]
+    if raised:
+        return PipelineError(raised[-1].partition(": ")[2])
+    return PipelineError(lines[0] if lines else type(error).__name__)
+
+
+def validate(file: Path, *, rows: int, master: str | None, remote: str | None) -> bool:
+    from ottla.spark.pipeline.validate import dry_run
+
+    pipeline = load(file)
+    try:
+        report = dry_run(pipeline, rows, lambda: _spark(pipeline, master, remote))
+    except Exception as error:
+        raise _told(error) from error
+    print(report.text())
+    return report.ok
+
+
+def status(file: Path, *, as_json: bool) -> None:
+    from ottla.spark.pipeline.status import collect
+
+    found = collect(load(file))
+    if as_json:
+        print(json.dumps(found))
+        return
+    facts = [(name.replace("_", " "), found[name]) for name in found if name != "partitions"]
+    print(columns([(f"{name}:", "-" if value is None else value) for name, value in facts]), end="")
+    if found["partitions"]:
+        head = ("partition", "next offset", "end", "lag")
+        lines = [(one["partition"], one["offset"], one["end"], one["lag"]) for one in found["partitions"]]
+        shown = [tuple("-" if cell is None else cell for cell in line) for line in lines]
+        print(columns([head, *shown], right=(1, 2, 3)), end="")
+
+
+def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remote: str | None) -> None:
+    from ottla.spark.pipeline.show import register
+    from ottla.spark.pipeline.sinks.console import as_text
+
+    pipeline = load(file)
+    _needs_table(pipeline)
+    try:
+        with _spark(pipeline, master, remote) as session:
+            register(pipeline, session)
+            found = session.sql(sql or "select * from rows limit 20").toArrow()
+    except Exception as error:
+        raise _told(error) from error
+    if as_json:
+        for row in found.to_pylist():
+            print(json.dumps(row, default=str))
+    else:
+        print(as_text(found))
+
+
+def compact(file: Path) -> None:
+    from ottla.spark.pipeline.checkpoint import Checkpoint
+    from ottla.spark.pipeline.sinks.choice import table_sink
+
+    pipeline = load(file)
+    _needs_table(pipeline)
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    if pipeline.sink.format == "parquet":
+        checkpoint.acquire()  # its log has one writer
+    try:
+        print(table_sink(pipeline).compact())
+    finally:
+        checkpoint.release()
+
+
+def init(file: Path) -> None:
+    from ottla.spark.pipeline.example import example_text
+
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(example_text())
+    except FileExistsError:
+        misuse(f"{file} is there already")
+    print(f"written: {file}; try it with `ottla pipeline validate {file}`")
+
+
+def _needs_table(pipeline: Pipeline) -> None:
+    if pipeline.sink.format not in TABLE_FORMATS:
+        complain(f"{pipeline.file}: the sink is no table but {pipeline.sink.format}")
+        raise typer.Exit(1)

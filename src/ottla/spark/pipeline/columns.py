@@ -1,0 +1,91 @@
+"""Which columns the decoded rows have: given, known from batches before, or found in a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from ottla.spark.options import ReadOptions
+from ottla.spark.pipeline.checkpoint import Checkpoint
+from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.decode import make_decoder
+from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.plan import Split, read_split
+
+SAMPLE_ROWS = 10_000
+
+
+def is_found(pipeline: Pipeline) -> bool:
+    """Whether the columns are not given but found in the records."""
+    decode = pipeline.decode
+    return (decode.value == "json" and decode.schema is None) or (
+        decode.value == "confluent-avro" and decode.schema_file is None
+    )
+
+
+def grows(pipeline: Pipeline) -> bool:
+    """Whether columns that show up later are taken up."""
+    return is_found(pipeline) and pipeline.sink.evolve_schema
+
+
+def find_columns(
+    pipeline: Pipeline, checkpoint: Checkpoint, options: ReadOptions, splits: Sequence[Split]
+) -> pa.Schema | None:
+    """The columns that a batch is decoded to."""
+    if not is_found(pipeline):
+        return pipeline.decode.schema
+    known = checkpoint.schema()
+    # A query has to know its columns before it runs: then new ones are looked for in a sample of each batch.
+    if known is None or (grows(pipeline) and pipeline.has_transform):
+        found = infer(pipeline, sample(options, splits, SAMPLE_ROWS), known)
+        if not found.names:
+            raise PipelineError("no columns were found: no record of the sample decodes; give a schema")
+        if known is None or not found.equals(known):
+            checkpoint.save_schema(found)
+        known = found
+    return known
+
+
+def sample(options: ReadOptions, splits: Sequence[Split], count: int) -> Iterator[pa.RecordBatch]:
+    """Some records, the same number from each split as far as there are."""
+    for split in splits:
+        left = max(1, count // len(splits))
+        for batch in read_split(options, split):
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                break
+
+
+def infer(pipeline: Pipeline, batches: Iterable[pa.RecordBatch], known: pa.Schema | None = None) -> pa.Schema:
+    """The columns of some records, beside those that are known."""
+    decoder = make_decoder(pipeline.decode, known, grow=True)
+    for batch in batches:
+        decoder.decode(batch)
+    return decoder.columns
+
+
+def merged(known: pa.Schema | None, seen: Sequence[pa.Schema]) -> pa.Schema:
+    """All columns; numbers of different width get the wider type, other differences keep the first."""
+    result = known
+    for schema in seen:
+        if result is None:
+            result = schema
+            continue
+        for column in schema:
+            at = result.get_field_index(column.name)
+            if at < 0:
+                result = result.append(column)
+            elif result.field(at).type != column.type:
+                result = result.set(at, _wider(result.field(at), column))
+    assert result is not None
+    return result
+
+
+def _wider(known: pa.Field, seen: pa.Field) -> pa.Field:
+    try:
+        both = pa.unify_schemas([pa.schema([known]), pa.schema([seen])], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return known
+    return both.field(0)

@@ -1,0 +1,1 @@
+"""Where rows go, and what a batch's commit is there."""

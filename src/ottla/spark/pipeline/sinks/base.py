@@ -1,0 +1,107 @@
+"""What every sink knows of a batch, and how a table's schema takes up new columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ottla.errors import BrokerError, ConfigError
+from ottla.spark.pipeline.ddl import type_name
+from ottla.spark.pipeline.table_files import Layout, NewFile
+
+
+class PipelineError(BrokerError):
+    """A pipeline cannot go on."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One batch, ready to become part of a table."""
+
+    app_id: str
+    batch: int
+    offsets: str  # where the next batch starts, as JSON
+    files: Sequence[NewFile] = ()
+    schema: pa.Schema | None = None  # of the rows, partition columns included
+    facts: dict[str, Any] = field(default_factory=dict)  # rows, bad rows, times: for `status`
+
+    def as_json(self) -> str:
+        told = {"app": self.app_id, "batch": self.batch, "offsets": json.loads(self.offsets), **self.facts}
+        return json.dumps(told)
+
+
+@dataclass(frozen=True)
+class Landed:
+    """The last batch of an application that a table has."""
+
+    batch: int
+    facts: dict[str, Any] = field(default_factory=dict)  # empty where the table forgot all but the number
+
+    @property
+    def offsets(self) -> str | None:
+        return json.dumps(self.facts["offsets"]) if "offsets" in self.facts else None
+
+
+class TableSink(Protocol):
+    """A table that tasks write files for."""
+
+    path: str
+
+    def last(self, app_id: str) -> Landed | None: ...
+
+    def layout(self, app_id: str, batch: int) -> Layout: ...
+
+    def commit(self, commit: Commit) -> None:
+        """Make the files part of the table, once: a batch that the table has is left alone."""
+
+    def compact(self) -> str:
+        """Merge small files; what was done, in words."""
+
+    def schema(self) -> pa.Schema | None:
+        """The table's columns, or None where there is no table yet."""
+
+    def arrow(self) -> pa.Table | None:
+        """All rows, or None where there is no table yet."""
+
+    def active_files(self) -> list[str]: ...
+
+    def row_count(self) -> int: ...
+
+
+def prefix_of(app_id: str, batch: int) -> str:
+    """How names of a batch's files begin: enough to find those that no commit took."""
+    return f"part-{app_id[:8]}-{batch:09d}"
+
+
+def new_columns(table: pa.Schema, rows: pa.Schema, *, evolve: bool, where: str) -> list[pa.Field]:
+    """The columns that rows have and a table has not; an error where it may not take them."""
+    found = []
+    for column in rows:
+        at = table.get_field_index(column.name)
+        if at < 0:
+            found.append(column.with_nullable(True))
+        elif not _same(table.field(at).type, column.type):
+            known, seen = type_name(table.field(at).type), type_name(column.type)
+            if not (evolve and pa.types.is_struct(column.type)):
+                raise PipelineError(
+                    f"{where}: column {column.name} is {known} there, and {seen} in the new rows"
+                )
+    if found and not evolve:
+        names = ", ".join(f"{one.name} {type_name(one.type)}" for one in found)
+        raise PipelineError(f"{where} has no column for: {names}; evolve_schema = true adds new columns")
+    return found
+
+
+def _same(left: pa.DataType, right: pa.DataType) -> bool:
+    return left == right or type_name(left) == type_name(right)
+
+
+def checked_partitions(there: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    if list(there) != list(wanted):
+        raise ConfigError(
+            f"{where} is partitioned by {list(there)}, not by {list(wanted)}: change partition_by, or the path"
+        )

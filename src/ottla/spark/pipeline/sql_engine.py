@@ -1,0 +1,220 @@
+"""A batch through Spark SQL: decoded rows become the view `source`, and the query's rows are written by tasks as ever.
+
+Spark may compute a part of a query twice, or not at all. So a source task that put bad rows aside, or counted them,
+leaves a receipt; the driver takes one for each split, whichever: they are equal, as the split's records are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+import pickle
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ottla.errors import ConfigError
+from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.decode import aligned, make_decoder, row_schema
+from ottla.spark.pipeline.expect import sql_failure
+from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
+from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.pipeline.table_files import Layout, TableWriter
+from ottla.spark.pipeline.tasks import (
+    HIDDEN,
+    HIDDEN_COLUMNS,
+    RESULT_SCHEMA,
+    Destination,
+    Files,
+    Reading,
+    Result,
+    RowReader,
+    Taken,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """What a source task yields: the good rows of its split, and with `origin` where each came from."""
+
+    reading: Reading
+    bad_layout: Layout
+    receipts: str
+    schema: pa.Schema
+    origin: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                bad_rows = TableWriter(self.bad_layout)
+                reader = RowReader(self.reading, bad_rows.write)
+                for rows in reader.rows(index, self.origin):
+                    yield from aligned(rows, self.schema).combine_chunks().to_batches()
+                self._leave(index, Result(Taken(), reader.read, reader.bad, bad_rows.close()))
+
+    def _leave(self, index: int, receipt: Result) -> None:
+        os.makedirs(self.receipts, exist_ok=True)
+        name = os.path.join(self.receipts, f"{index}-{uuid.uuid4().hex}")
+        with open(f"{name}.tmp", "wb") as file:
+            pickle.dump(receipt, file)
+        Path(f"{name}.tmp").replace(f"{name}.receipt")
+
+
+@dataclass(frozen=True)
+class WrittenRows:
+    """What a last task does: hand its rows to the destination."""
+
+    destination: Destination
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        result = Result(self.destination.take(tables, context.partitionId()))
+        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], schema=RESULT_SCHEMA)
+
+
+class SqlBatch:
+    def __init__(
+        self,
+        session: SparkSession,
+        pipeline: Pipeline,
+        reading: Reading,
+        bad_layout: Layout,
+        *,
+        spark_checks: bool,
+    ) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._bad_layout = bad_layout
+        self._spark_checks = spark_checks
+        self._receipts = os.path.join(bad_layout.directory, f"_ottla_receipts-{uuid.uuid4().hex}")
+        columns = make_decoder(reading.decode, reading.schema, grow=False).columns
+        self._columns = row_schema(columns, reading.decode.metadata)
+        # Columns must be known before the query is: new ones were looked for in a sample of this batch.
+        self._reading = dataclasses.replace(
+            reading, grow=False, expectations=() if spark_checks else reading.expectations
+        )
+
+    def land(self, destination: Destination) -> list[Result]:
+        if not self._reading.splits:
+            return []
+        try:
+            source, bad = self._checked(self._source())
+            rows = transformed(self._pipeline, self._session, source)
+            results = _collected(rows, destination)
+            if not any(result.taken.schema for result in results):
+                results.append(Result(Taken(schema=_arrow_schema(rows))))
+            results += self._failed(bad) if bad is not None else []
+            return results + self._read_receipts()
+        finally:
+            shutil.rmtree(self._receipts, ignore_errors=True)
+            _remove_if_empty(self._bad_layout.directory)
+
+    def _source(self) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = self._columns
+        if self._spark_checks:
+            for name in HIDDEN_COLUMNS:
+                schema = schema.append(QUARANTINE_SCHEMA.field(name.removeprefix(HIDDEN)).with_name(name))
+        count = len(self._reading.splits)
+        work = SourceRows(self._reading, self._bad_layout, self._receipts, schema, self._spark_checks)
+        return self._session.range(0, count, 1, count).mapInArrow(work, from_arrow_schema(schema))
+
+    def _checked(self, source: DataFrame) -> tuple[DataFrame, DataFrame | None]:
+        """Rows that pass all checks, and those that do not, where Spark is to say."""
+        if not self._spark_checks:
+            return source, None
+        from pyspark.sql import functions
+
+        failed = f"{HIDDEN}error"
+        told = source.withColumn(failed, functions.expr(sql_failure(self._pipeline.expectations)))
+        bad = told.where(f"{failed} is not null").selectExpr(
+            *(f"{HIDDEN}{name} as {name}" for name in QUARANTINE_SCHEMA.names)
+        )
+        return told.where(f"{failed} is null").drop(failed, *HIDDEN_COLUMNS), bad
+
+    def _failed(self, bad: DataFrame) -> list[Result]:
+        """Rows that failed a check of Spark's, as the pipeline says."""
+        on_error = self._pipeline.decode.on_error
+        if on_error == "fail":
+            first = bad.take(1)
+            if first:
+                raise PipelineError(
+                    f"{first[0].topic}-{first[0].partition}, offset {first[0].offset}: {first[0].error}"
+                )
+            return []
+        if on_error == "drop":
+            return [Result(Taken(), bad=bad.count())]
+        results = _collected(bad, Files(self._bad_layout))
+        return [Result(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
+
+    def _read_receipts(self) -> list[Result]:
+        names = sorted(os.listdir(self._receipts)) if Path(self._receipts).is_dir() else []
+        chosen = {name.partition("-")[0]: name for name in names if name.endswith(".receipt")}
+        found = []
+        for name in chosen.values():
+            with open(os.path.join(self._receipts, name), "rb") as file:
+                found.append(pickle.load(file))
+        return found
+
+
+def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
+    done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
+    return [pickle.loads(row["result"]) for row in done]
+
+
+def _arrow_schema(rows: DataFrame) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema: Any = to_arrow_schema(rows.schema)
+    return schema
+
+
+def transformed(pipeline: Pipeline, session: SparkSession, source: DataFrame) -> DataFrame:
+    """What the pipeline's query or function makes of the source."""
+    if pipeline.python is not None:
+        made: DataFrame = load_function(pipeline, session)(source)
+        return made
+    if pipeline.sql is None:
+        return source
+    source.createOrReplaceTempView("source")
+    return session.sql(pipeline.sql)
+
+
+def load_function(pipeline: Pipeline, session: SparkSession) -> Callable[[Any], Any]:
+    """The function that the file names; its module is looked for beside the file first, and sent to the executors."""
+    assert pipeline.python is not None
+    name, _, function = pipeline.python.partition(":")
+    beside = str(pipeline.file.parent)
+    if beside not in sys.path:
+        sys.path.insert(0, beside)
+    try:
+        module = importlib.import_module(name)
+        found: Callable[[Any], Any] = getattr(module, function)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{pipeline.file}: [transform] python: {error}") from None
+    file = getattr(module, "__file__", None)
+    if file and os.path.dirname(os.path.abspath(file)) == beside:
+        session.addArtifacts(file, pyfile=True)
+    return found
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        Path(folder).rmdir()
+    except OSError:
+        return

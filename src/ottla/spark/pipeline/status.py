@@ -1,0 +1,72 @@
+"""Where a pipeline stands, from its table, its checkpoint and its source; nothing is changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ottla.errors import BrokerError
+from ottla.spark import offsets as offset_math
+from ottla.spark.offsets import Offsets
+from ottla.spark.pipeline.checkpoint import Checkpoint
+from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
+from ottla.spark.pipeline.sinks.base import Landed
+from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink, table_sink
+from ottla.spark.pipeline.source import reader_options
+from ottla.spark.plan import latest_offsets
+
+
+def collect(pipeline: Pipeline) -> dict[str, Any]:
+    """Facts by name; `partitions` is a list."""
+    checkpoint = Checkpoint(pipeline.checkpoint)
+    app_id = checkpoint.known_app_id()
+    landed = make_target(pipeline, checkpoint).last(app_id) if app_id is not None else None
+    plan = checkpoint.last_plan()
+    position = _position(checkpoint, landed)
+    ends, problem = _ends(pipeline)
+    partitions = [
+        {
+            "partition": str(partition),
+            "offset": position.get(partition),
+            "end": ends.get(partition),
+            "lag": ends[partition] - position[partition]
+            if partition in ends and partition in position
+            else None,
+        }
+        for partition in sorted({*position, *ends})
+    ]
+    lags = [one["lag"] for one in partitions if one["lag"] is not None]
+    facts = landed.facts if landed is not None else {}
+    return {
+        "pipeline": pipeline.file.stem,
+        "sink": f"{pipeline.sink.format} {pipeline.sink.path or pipeline.sink.topic}".strip(),
+        "source": problem or "reachable",
+        "last_batch": landed.batch if landed is not None else None,
+        "last_commit": _time(facts.get("committed_ms")),
+        "last_batch_rows": facts.get("rows"),
+        "unfinished_batch": plan.batch if plan and plan.batch > (landed.batch if landed else -1) else None,
+        "rows": table_sink(pipeline).row_count() if pipeline.sink.format in TABLE_FORMATS else None,
+        "bad_rows": quarantine_sink(pipeline).row_count(),
+        "lag": sum(lags) if lags else None,
+        "partitions": partitions,
+    }
+
+
+def _position(checkpoint: Checkpoint, landed: Landed | None) -> Offsets:
+    if landed is None:
+        return {}
+    if landed.offsets is not None:
+        return offset_math.parse(landed.offsets, "the table's offsets")
+    plan = checkpoint.plan(landed.batch)
+    return plan.end if plan is not None else {}
+
+
+def _ends(pipeline: Pipeline) -> tuple[Offsets, str]:
+    try:
+        return latest_offsets(reader_options(pipeline)), ""
+    except (BrokerError, OSError) as error:
+        return {}, str(error)
+
+
+def _time(ms: int | None) -> str | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")

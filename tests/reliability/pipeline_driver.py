@@ -1,0 +1,63 @@
+"""Pipeline drivers to be killed: `python -m tests.reliability.pipeline_driver` forks one for each line it reads.
+
+    run FILE     runs until it is killed
+    once FILE    runs to the present end
+
+Forked from a process that has loaded everything, a driver is at work a moment after it was asked for. It answers with
+the driver's process id, and when that has ended with its status.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.spark.pipeline.config import load
+from ottla.spark.pipeline.engine import StraightEngine
+from ottla.spark.pipeline.run import Runner
+from ottla.spark.pipeline.sinks import delta, iceberg, parquet
+from ottla.spark.pipeline.tasks import TasksHere
+
+_LOADED = (delta, iceberg, parquet)
+
+
+class _Nobody:
+    """Watches in silence."""
+
+    def planned(self, plan: object, behind: int) -> None: ...
+
+    def written(self, plan: object, results: Sequence[object]) -> None: ...
+
+    def quarantined(self, plan: object, bad: int) -> None: ...
+
+    def committed(self, plan: object, facts: dict[str, Any]) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def main() -> None:
+    for line in sys.stdin:
+        word, _, file = line.strip().partition(" ")
+        driver = os.fork()
+        if not driver:
+            _drive(file, once=word == "once")
+        print(f"pid {driver}", flush=True)
+        _, status = os.waitpid(driver, 0)
+        print(f"ended {status}", flush=True)
+
+
+def _drive(file: str, *, once: bool) -> None:
+    status = 1
+    try:
+        Runner(load(file), lambda: StraightEngine(TasksHere()), _Nobody()).run(once=once)
+        status = 0
+    except BaseException as error:
+        print(f"driver: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

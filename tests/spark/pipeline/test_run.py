@@ -1,0 +1,240 @@
+"""The driver loop: each record once whatever happens, and after a restart the table decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from ottla.errors import LogDirLockedError
+from ottla.spark.pipeline.checkpoint import Checkpoint
+from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.pipeline.sinks.choice import table_sink
+from ottla.spark.loss import DataLostError
+from ottla.testing.embedded import EmbeddedBroker
+from tests.spark.pipeline.helpers import (
+    SCHEMA,
+    TABLES,
+    KilledHere,
+    Steps,
+    bad_rows,
+    landed_ids,
+    orders,
+    produce,
+    run_here,
+    sink_lines,
+    write_pipeline,
+)
+
+STEPS = ("planned", "written", "quarantined", "committed")
+
+
+@pytest.mark.parametrize("form", TABLES)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_driver_that_dies_at_any_step_leaves_each_row_once(
+    form: str, step: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines(form))
+    produce(broker, topic, [*orders(0, 40), b"bad"], 0)
+    produce(broker, topic, orders(40, 60), 1)
+    with pytest.raises(KilledHere):
+        run_here(pipeline, Steps(die_at=step))
+    produce(broker, topic, [b"worse", *orders(60, 70)], 1)
+    run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(70))
+    assert [row["bytes"] for row in bad_rows(pipeline)] == [b"bad", b"worse"]
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_what_an_unfinished_attempt_wrote_is_swept_away(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines(form))
+    produce(broker, topic, orders(0, 10))
+    with pytest.raises(KilledHere):
+        run_here(pipeline, Steps(die_at="written"))
+    run_here(pipeline)
+    files = {str(path) for path in (tmp_path / "lake").rglob("part-*.parquet")}
+    assert files == set(table_sink(pipeline).active_files())
+    assert len(files) == 1
+
+
+def test_a_batch_that_was_planned_is_done_with_its_own_range_first(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    produce(broker, topic, orders(0, 5))
+    with pytest.raises(KilledHere):
+        run_here(pipeline, Steps(die_at="planned"))
+    produce(broker, topic, orders(5, 9))
+    steps = Steps()
+    summary = run_here(pipeline, steps)
+    assert steps.steps == [*STEPS, *STEPS]
+    assert steps.notes == ["batch 0 was begun and not finished; it is done again"]
+    assert (summary.batches, summary.rows) == (2, 9)
+
+
+def test_a_large_backlog_lands_in_bounded_batches(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    run = 'checkpoint = "checkpoint"\nmax_records = 30\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, run=run)
+    produce(broker, topic, orders(0, 50), 0)
+    produce(broker, topic, orders(50, 100), 1)
+    assert run_here(pipeline).batches == 4
+    assert landed_ids(pipeline) == list(range(100))
+
+
+def test_with_nothing_new_nothing_is_committed(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    produce(broker, topic, orders(0, 5))
+    run_here(pipeline)
+    steps = Steps()
+    assert run_here(pipeline, steps).batches == 0
+    assert steps.steps == []
+
+
+def test_aborted_transactions_do_not_land(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": 0}
+    producer = Producer(settings)
+    producer.init_transactions(20)
+    for number, commit in enumerate((True, False, True)):
+        producer.begin_transaction()
+        producer.produce(topic, b'{"id": %d}' % number, partition=0)
+        if commit:
+            producer.commit_transaction(20)
+        else:
+            producer.abort_transaction(20)
+    run_here(pipeline)
+    assert landed_ids(pipeline) == [0, 2]
+
+
+def test_starting_at_the_latest_leaves_out_what_was_there(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic, more_source='starting = "latest"\n')
+    produce(broker, topic, orders(0, 5))
+    run_here(pipeline)
+    produce(broker, topic, orders(5, 8))
+    run_here(pipeline)
+    assert landed_ids(pipeline) == [5, 6, 7]
+
+
+def test_starting_offsets_may_be_given(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    source = f'starting = {{ "{topic}" = {{ "0" = 3, "1" = -2 }} }}\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, more_source=source)
+    produce(broker, topic, orders(0, 5), 0)
+    produce(broker, topic, orders(5, 7), 1)
+    run_here(pipeline)
+    assert landed_ids(pipeline) == [3, 4, 5, 6]
+
+
+def test_progress_is_committed_to_the_group(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic, more_source=f'group = "{topic}-lake"\n')
+    produce(broker, topic, orders(0, 5), 0)
+    produce(broker, topic, orders(5, 8), 1)
+    run_here(pipeline)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"{topic}-lake", "log_level": 0})
+    committed = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], 20)
+    consumer.close()
+    assert [one.offset for one in committed] == [5, 3]
+
+
+def test_a_topic_that_was_cut_is_told_and_not_passed_over(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    produce(broker, topic, orders(0, 5))
+    run_here(pipeline)
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    with pytest.raises(DataLostError, match=f"{topic}-0 ends at 0, before 5"):
+        run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(5))
+
+
+def test_one_pipeline_is_run_by_one_process(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    monkeypatch.setattr("ottla.spark.pipeline.checkpoint._FS.lock", lambda path: None)
+    with pytest.raises(LogDirLockedError, match="is running already"):
+        run_here(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("on_error", "ids", "bad"), [("quarantine", [0, 1], [b"bad"]), ("drop", [0, 1], [])], ids=str
+)
+def test_bad_records_are_put_aside_or_dropped(
+    on_error: str, ids: list[int], bad: list[bytes], broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    decode = f'value = "json"\nschema = "{SCHEMA}"\non_error = "{on_error}"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, decode=decode)
+    produce(broker, topic, [*orders(0, 2), b"bad"])
+    assert run_here(pipeline).bad == 1
+    assert landed_ids(pipeline) == ids
+    assert [row["bytes"] for row in bad_rows(pipeline)] == bad
+
+
+def test_a_bad_record_ends_a_pipeline_that_says_fail(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    decode = f'value = "json"\nschema = "{SCHEMA}"\non_error = "fail"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, decode=decode)
+    produce(broker, topic, [*orders(0, 2), b"bad"])
+    with pytest.raises(PipelineError, match=f"{topic}-0, offset 2: the value is not a JSON object"):
+        run_here(pipeline)
+    assert landed_ids(pipeline) == []
+
+
+def test_a_quarantined_row_says_where_it_came_from_and_why(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    checks = '[[expect]]\nname = "cheap"\ncheck = "price < 10"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, extra=checks)
+    produce(broker, topic, [{"id": 0, "price": 1}, {"id": 1, "price": 99}, b"\xff", None], 1)
+    run_here(pipeline)
+    assert landed_ids(pipeline) == [0]
+    found = [(row["topic"], row["partition"], row["offset"], row["error"], row["bytes"]) for row in bad_rows(pipeline)]
+    assert found == [
+        (topic, 1, 1, "cheap", b'{"id": 1, "price": 99}'),
+        (topic, 1, 2, "the value is not UTF-8", b"\xff"),
+        (topic, 1, 3, "the record has no value", None),
+    ]
+
+
+def test_the_table_alone_says_where_to_go_on(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    produce(broker, topic, orders(0, 5))
+    run_here(pipeline)
+    for plan in (tmp_path / "checkpoint/plans").iterdir():
+        plan.unlink()
+    produce(broker, topic, orders(5, 8))
+    run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(8))
+    assert Checkpoint(pipeline.checkpoint).last_plan() is not None
+
+
+def test_new_topics_that_match_the_pattern_are_taken_up(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    broker.create_topic("match-one", 1)
+    pipeline = write_pipeline(tmp_path, broker, "unused", source=f'pattern = "match-.*"\nbootstrap = "{broker.bootstrap}"\n')
+    produce(broker, "match-one", orders(0, 3))
+    run_here(pipeline)
+    broker.create_topic("match-two", 1)
+    produce(broker, "match-two", orders(3, 6))
+    run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(6))
+
+
+def test_plain_parquet_is_right_for_readers_that_know_nothing_of_commits(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines("parquet", 'partition_by = ["item"]\n'))
+    produce(broker, topic, orders(0, 30))
+    with pytest.raises(KilledHere):
+        run_here(pipeline, Steps(die_at="written"))
+    run_here(pipeline)
+    found = spark.read.parquet(str(tmp_path / "lake/rows")).collect()
+    assert sorted(row.id for row in found) == list(range(30))
+    assert {row["item"] for row in found} == {"book"}

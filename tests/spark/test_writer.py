@@ -1,0 +1,146 @@
+"""Writes through Spark: batch and stream, and what a restart finds."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from ottla.client.cluster import Cluster
+from ottla.client.groups import fetch_offsets
+from ottla.client.reading import end_offsets
+from ottla.spark.progress import GroupProgress
+from ottla.testing.embedded import EmbeddedBroker
+
+TIMEOUT_S = 300
+
+# A JVM and Python workers start: seconds on a free machine, much more where many tests run at once.
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def read(spark: SparkSession, broker: EmbeddedBroker) -> Callable[[str], DataFrame]:
+    def load(topic: str) -> DataFrame:
+        reader = spark.read.format("ottla").option("kafka.bootstrap.servers", broker.bootstrap)
+        return reader.options(
+            subscribe=topic, includeHeaders=True, **{"kafka.isolation.level": "read_committed"}
+        ).load()
+
+    return load
+
+
+def _write(rows: DataFrame, broker: EmbeddedBroker, **options: str) -> None:
+    writer = rows.write.format("ottla").option("kafka.bootstrap.servers", broker.bootstrap)
+    writer.options(**options).mode("append").save()
+
+
+def test_rows_are_written_and_read_back(
+    spark: SparkSession, broker: EmbeddedBroker, read: Callable[[str], DataFrame]
+) -> None:
+    broker.create_topic("batch", 3)
+    rows = spark.range(1000).selectExpr(
+        "cast(id as string) as key",
+        "cast(id * 2 as string) as value",
+        "array(struct('h' as key, cast(cast(id as string) as binary) as value)) as headers",
+        "'batch' as topic",
+    )
+    _write(rows, broker)
+    text = read("batch").selectExpr(
+        "cast(key as string)", "cast(value as string)", "cast(headers[0].value as string)"
+    )
+    assert sorted(map(tuple, text.collect())) == sorted((str(n), str(2 * n), str(n)) for n in range(1000))
+
+
+def test_a_run_that_is_repeated_writes_nothing(
+    spark: SparkSession, broker: EmbeddedBroker, read: Callable[[str], DataFrame]
+) -> None:
+    broker.create_topic("run", 2)
+    rows = spark.range(0, 100, 1, 4).selectExpr("cast(id as string) as value")
+    for run_id in ("monday", "monday", "tuesday"):
+        _write(rows, broker, topic="run", runId=run_id)
+    assert read("run").count() == 200
+
+
+def test_what_cannot_be_written_is_refused(spark: SparkSession, broker: EmbeddedBroker) -> None:
+    rows = spark.range(1).selectExpr("cast(id as string) as key")
+    with pytest.raises(PySparkException, match="the column value is missing"):
+        _write(rows, broker, topic="batch")
+    with pytest.raises(PySparkException, match="a topic is only appended to"):
+        rows.selectExpr("key as value").write.format("ottla").options(
+            topic="batch", **{"kafka.bootstrap.servers": broker.bootstrap}
+        ).mode("overwrite").save()
+
+
+def _copy(spark: SparkSession, broker: EmbeddedBroker, checkpoint: Path) -> StreamingQuery:
+    """A stream from topic `in` to topic `out`, up to what is there now."""
+    servers = {"kafka.bootstrap.servers": broker.bootstrap}
+    source = spark.readStream.format("ottla").options(subscribe="in", startingOffsets="earliest", **servers)
+    rows = source.option("maxOffsetsPerTrigger", "40").load().select("key", "value")
+    sink = rows.writeStream.format("ottla").options(
+        topic="out", checkpointLocation=str(checkpoint), **servers
+    )
+    query = sink.queryName("copy").trigger(availableNow=True).start()
+    assert query.awaitTermination(TIMEOUT_S)
+    return query
+
+
+def _values(rows: DataFrame) -> list[Any]:
+    return sorted(row[0] for row in rows.selectExpr("cast(cast(value as string) as int)").collect())
+
+
+def test_a_stream_that_is_started_again_writes_each_row_once(
+    spark: SparkSession, broker: EmbeddedBroker, read: Callable[[str], DataFrame], tmp_path: Path
+) -> None:
+    broker.create_topic("in", 2)
+    broker.create_topic("out", 3)
+    listener = GroupProgress(
+        {"kafka.bootstrap.servers": broker.bootstrap, "kafka.group.id": "copying"}, "copy"
+    )
+    spark.streams.addListener(listener)
+    try:
+        _write(spark.range(100).selectExpr("cast(id as string) as value"), broker, topic="in")
+        _copy(spark, broker, tmp_path / "checkpoint")
+        assert _values(read("out")) == list(range(100))
+        # As if the driver had died after the last batch was written and before that was noted.
+        commits = tmp_path / "checkpoint" / "commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        assert last > 0
+        for path in list(commits.glob(f"*{last}*")):
+            path.unlink()
+        _write(spark.range(100, 130).selectExpr("cast(id as string) as value"), broker, topic="in")
+        _copy(spark, broker, tmp_path / "checkpoint")
+        assert _values(read("out")) == list(range(130))
+        # With a new checkpoint it is a new query.
+        shutil.rmtree(tmp_path / "checkpoint")
+        _copy(spark, broker, tmp_path / "checkpoint")
+        assert read("out").count() == 260
+        with Cluster(broker.bootstrap) as cluster:
+            ends = end_offsets(cluster, [("in", 0), ("in", 1)])
+            _wait_until(
+                lambda: (
+                    {key: entry.offset for key, entry in fetch_offsets(cluster, "copying").items()} == ends
+                )
+            )
+    finally:
+        spark.streams.removeListener(listener)
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    """Listeners hear of a batch a little after it."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
