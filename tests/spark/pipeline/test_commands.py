@@ -143,7 +143,7 @@ def test_without_a_java_the_one_of_the_wheel_runs_a_pipeline(
     produce(broker, topic, orders(0, 10))
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ["bash", "sh", "env", "dirname", "ps", "cat", "ls", "uname", "hostname", "basename", "readlink", "grep"]:
+    for name in ["bash", "sh", "env", "dirname", "ps", "cat", "ls", "uname", "hostname", "basename", "grep"]:
         found = shutil.which(name)
         if found:
             (tools / name).symlink_to(found)
