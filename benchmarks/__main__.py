@@ -20,6 +20,8 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_pipeline,
+    spark_read,
     start,
     verify,
 )  # fmt: skip
@@ -39,6 +41,8 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "spark_read": spark_read.run,
+    "spark_pipeline": spark_pipeline.run,
 }
 
 

@@ -66,7 +66,7 @@ def _verify(data_dir: Path, _size_bytes: int) -> None:
 STEPS = {"append": _append, "recover": _recover, "verify": _verify}
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """The most that was ever resident. Pages of a mapped file count; the page cache as such does not."""
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
@@ -74,4 +74,4 @@ def _peak_bytes() -> int:
 
 if __name__ == "__main__":
     STEPS[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
-    print(_peak_bytes())
+    print(peak_bytes())

@@ -26,6 +26,8 @@ FIGURES = {
     "durable": 2,
     "clients": 4,
     "start": 5,
+    "spark_read": 5,
+    "spark_pipeline": 1,
 }
 
 

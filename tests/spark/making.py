@@ -166,6 +166,20 @@ class MadeLog:
         return any(producer == p and first <= offset <= last for p, first, last in self.aborted)
 
 
+def append_batches(
+    directory: Path, start: int, count: int, *, new_segment: bool = False, codec: Codec = Codec.NONE
+) -> MadeLog:
+    """Records whose value is their offset and whose time is as many milliseconds, ten a batch."""
+    directory.mkdir(parents=True, exist_ok=True)
+    bases = sorted(int(path.stem) for path in directory.glob("*.log"))
+    base = start if new_segment or not bases else bases[-1]
+    with (directory / segment_file(base, LOG)).open("ab") as file:
+        for first in range(start, start + count, 10):
+            made = [NewRecord(offset, None, b"%d" % offset) for offset in range(first, first + 10)]
+            file.write(build_batch(made, base_offset=first, codec=codec))
+    return MadeLog(directory)
+
+
 def options_for(path: Path | str, **more: str) -> ReadOptions:
     return read_options(
         {"path": str(path), **{name.replace("_", "."): value for name, value in more.items()}}

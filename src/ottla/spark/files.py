@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from ottla.errors import ConfigError, CorruptCheckpointError, CorruptSnapshotError
+from ottla.errors import (
+    ConfigError,
+    CorruptCheckpointError,
+    CorruptSnapshotError,
+    UnknownTopicOrPartitionError,
+)
 from ottla.logtools import source
 from ottla.logtools.writing import data_dir_of
 from ottla.records import batch, kernel
@@ -106,6 +112,11 @@ class FileTransport:
                 found[partition] = self._stable(log, partition, end) if self._options.read_committed else end
         return found
 
+    def readable_end(self, partition: TopicPartition) -> int | None:
+        """Where a read ends, open transactions left aside; None where there are no files."""
+        log = self._log(partition)
+        return source.if_there(partial(self._end, log, partition)) if log else None
+
     def _end(self, log: LogFiles, partition: TopicPartition) -> int:
         data_dir = data_dir_of(self._fs, log.directory)
         if data_dir is None or not is_held(self._fs, data_dir):
@@ -175,6 +186,11 @@ class FileTransport:
     def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Block | BadBytes | Lost]:
         log = self._log(partition)
         if log is None:
+            if self._options.fail_on_data_loss:
+                raise UnknownTopicOrPartitionError(
+                    f"{partition} is not below {', '.join(self._options.paths)} on {socket.gethostname()}: every"
+                    " machine that reads must see these directories, or the topic was deleted"
+                )
             yield Lost(start, end)
             return
         aborted = log.aborted(start, end) if self._options.read_committed else []

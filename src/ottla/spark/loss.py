@@ -21,12 +21,17 @@ class BadBatchError(CorruptRecordError):
     """A batch, or bytes where one should be, that cannot be read."""
 
 
-def report_lost(options: ReadOptions, partition: TopicPartition, lost: Lost) -> None:
-    report(
-        options,
+def report_lost(
+    options: ReadOptions, partition: TopicPartition, lost: Lost, *, is_expected: bool = False
+) -> None:
+    what = (
         f"{partition}: offsets {lost.from_offset} to {lost.to_offset - 1} are gone: retention, DeleteRecords or the"
-        " deletion of the topic took them before they were read",
+        " deletion of the topic took them before they were read"
     )
+    if is_expected:
+        warnings.warn(what, RuntimeWarning, stacklevel=2)
+    else:
+        report(options, what)
 
 
 def report(options: ReadOptions, what: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -200,7 +201,11 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
                 raise ConfigError(f"{name} is neither a path nor a JSON list of paths: {text}") from None
         elif text:
             found.append(text)
-    paths = (path.removeprefix("file://").removeprefix("file:").rstrip("/") or "/" for path in found)
+    for path in found:
+        if "://" in path and not path.startswith("file://"):
+            raise ConfigError(f"{path}: segments are read from directories that every machine sees as files")
+    # Tasks may run in another directory than the driver.
+    paths = (os.path.abspath(path.removeprefix("file://").removeprefix("file:")) for path in found)
     return tuple(dict.fromkeys(paths))
 
 

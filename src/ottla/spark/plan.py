@@ -11,7 +11,7 @@ from ottla.spark import ranges
 from ottla.spark.arrow import Builder, schema_of
 from ottla.spark.bounds import resolve
 from ottla.spark.loss import quarantine, refuse, report_lost
-from ottla.spark.offsets import Offsets
+from ottla.spark.offsets import EARLIEST, Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import Split
 from ottla.spark.transport import BadBytes, Lost, Transport, open_transport
@@ -57,7 +57,7 @@ def read_split(
     with _opened(options, transport) as source:
         for block in source.read(split.partition, split.start, split.end):
             if isinstance(block, Lost):
-                report_lost(options, split.partition, block)
+                report_lost(options, split.partition, block, is_expected=_may_expire(options))
                 continue
             for found in (block,) if isinstance(block, BadBytes) else builder.take(block):
                 if not isinstance(found, BadBytes):
@@ -75,6 +75,11 @@ def read_split(
             if builder.is_past:
                 break
     yield from builder.finish()
+
+
+def _may_expire(options: ReadOptions) -> bool:
+    """Whether what retention takes before it is read is no loss: whatever is there was asked for, and it is not."""
+    return not options.is_stream and options.starting.everywhere == EARLIEST
 
 
 @contextmanager

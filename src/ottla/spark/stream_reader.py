@@ -71,7 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan.read_split(self._options, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Progress is in the checkpoint. A consumer group gets it from a listener, which hears of the last batch too."""
+        """Progress is in the checkpoint. A consumer group gets it from a listener, which hears of the last batch."""
 
     def stop(self) -> None:
         if self._opened is not None:

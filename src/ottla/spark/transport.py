@@ -159,4 +159,9 @@ def open_transport(options: ReadOptions) -> Transport:
         return FetchTransport(options)
     from ottla.spark.files import FileTransport
 
-    return FileTransport(options)
+    if options.servers is None:
+        return FileTransport(options)
+    from ottla.spark.combined import CombinedTransport
+    from ottla.spark.fetching import FetchTransport
+
+    return CombinedTransport(FileTransport(options), FetchTransport(options))
