@@ -21,6 +21,7 @@ from benchmarks import (
     produce,
     recovery,
     report,
+    spark_pipeline,
     spark_read,
     spark_write,
     start,
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "spark_read": spark_read.run,
     "groups": groups.run,
     "spark_write": spark_write.run,
+    "spark_pipeline": spark_pipeline.run,
 }
 
 

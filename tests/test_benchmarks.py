@@ -30,6 +30,7 @@ FIGURES = {
     "spark_read": 5,
     "groups": 4,
     "spark_write": 1,
+    "spark_pipeline": 1,
 }
 
 

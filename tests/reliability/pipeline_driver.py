@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,9 +54,9 @@ def _drive(file: str, *, once: bool) -> None:
     try:
         Runner(load(file), lambda: StraightEngine(TasksHere()), _Nobody()).run(once=once)
         status = 0
-    except BaseException as error:
-        print(f"driver: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
+        if status:
+            traceback.print_exc()
         os._exit(status)
 
 

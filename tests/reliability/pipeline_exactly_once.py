@@ -49,7 +49,8 @@ def _land(driver: str, form: str, kills: int, rng: Random) -> None:
         broker.create_topic(TOPIC, PARTITIONS)
         file = _write_file(Path(directory), broker, form)
         loads = [
-            TransactionalLoad(broker.bootstrap, f"p{number}", f"{rng.random()}") for number in range(_PRODUCERS)
+            TransactionalLoad(broker.bootstrap, f"p{number}", f"{rng.random()}")
+            for number in range(_PRODUCERS)
         ]
         for load_ in loads:
             load_.start()
@@ -163,7 +164,9 @@ class _SparkDrivers:
                 self._wait_for_batch(driver, file.parent / "driver.log")
                 time.sleep(rng.random() * 3)
             driver.kill()
-            assert driver.wait() == -signal.SIGKILL, f"it ended by itself:\n{(file.parent / 'driver.log').read_text()}"
+            assert driver.wait() == -signal.SIGKILL, (
+                f"it ended by itself:\n{(file.parent / 'driver.log').read_text()}"
+            )
 
     def _start(self, file: Path, log: object, *more: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "ottla", "pipeline", "run", str(file), *more]

@@ -6,7 +6,7 @@ import json
 import threading
 from random import Random
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 TOPIC = "orders"
 PARTITIONS = 3
@@ -35,7 +35,7 @@ class TransactionalLoad(threading.Thread):
             number = 0
             while not self.stopping.wait(_PAUSE_S * self._rng.random()):
                 number = self._transaction(number)
-        except Exception as error:
+        except KafkaException as error:
             self.error = error
 
     def _transaction(self, number: int) -> int:

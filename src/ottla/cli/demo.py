@@ -1,4 +1,4 @@
-"""`make demo`: a broker, a real client, and a kill in the middle: what goes in, how it lies on disk, what is kept."""
+"""`make demo`: a broker, real clients, kills in the middle, and a pipeline: what goes in, what is kept, what lands."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.cli.demo_pipeline import land_while_killed
 
 TOPIC = "orders"
 RECORDS = 300_000
@@ -34,6 +36,8 @@ def main() -> None:
             _ottla("log", "dump", f"{data}/{TOPIC}-0", "--records", "--offset", "150000:150003")
             _kill_under_load(broker)
             _check(broker.address)
+            _say("A pipeline lands a topic in a Delta table while the topic's producer is killed")
+            land_while_killed(broker.address, Path(place))
             _say("Stop, and look whether all of it is healthy")
             broker.stop()
             _ottla("log", "verify", str(data))

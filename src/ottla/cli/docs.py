@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the tables of settings: `make docs`."""
+"""Writes docs/configuration.md and the keys in docs/pipelines.md from the tables of settings: `make docs`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ottla.config import (
     to_text,
 )
 from ottla.config.values import INT_MAX, LONG_MAX
+from ottla.spark.pipeline.reference import with_keys
 
 PAGE = Path("docs/configuration.md")
+PIPELINES_PAGE = Path("docs/pipelines.md")
 
 _INTRODUCTION = """\
 # Configuration
@@ -100,6 +102,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def main() -> None:
     PAGE.write_text(configuration_page(), encoding="utf-8")
+    PIPELINES_PAGE.write_text(with_keys(PIPELINES_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

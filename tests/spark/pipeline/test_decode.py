@@ -26,8 +26,12 @@ ROWS = st.fixed_dictionaries(
 )
 WRONG = st.one_of(
     st.none(),
-    st.sampled_from([b"", b" ", b"{", b"}", b"{}{}", b'{"id":1}{"id":2}', b"[]", b"1", b'{"id":"x"}', b'{"id":1.5}']),
-    st.sampled_from([b'{"s":"', b'"}', b'{"id":', b"1}", b',"x":1}', b'{"id":1},', b"\xff", b'{"s":"\xff"}', b"\n"]),
+    st.sampled_from(
+        [b"", b" ", b"{", b"}", b"{}{}", b'{"id":1}{"id":2}', b"[]", b"1", b'{"id":"x"}', b'{"id":1.5}']
+    ),
+    st.sampled_from(
+        [b'{"s":"', b'"}', b'{"id":', b"1}", b',"x":1}', b'{"id":1},', b"\xff", b'{"s":"\xff"}', b"\n"]
+    ),
     st.binary(max_size=12).filter(lambda data: not _is_object(data)),
 )
 SCHEMA = parse_schema("id long, s string, d double, l array<string>")
@@ -73,9 +77,9 @@ def test_inferred_columns_hold_everything(rows: list[dict[str, object]], data: s
         found += decoded.rows.to_pylist()
     for row, expected in zip(found, rows, strict=True):
         there = {name: value for name, value in row.items() if value is not None}
-        assert there == {name: value for name, value in expected.items() if value is not None and value != []} | {
-            name: [] for name in row if row[name] == []
-        }
+        assert there == {
+            name: value for name, value in expected.items() if value is not None and value != []
+        } | {name: [] for name in row if row[name] == []}
 
 
 def test_every_type_is_read_from_json() -> None:
@@ -94,7 +98,9 @@ def test_every_type_is_read_from_json() -> None:
         "tags": ["a", None],
         "inner": {"x": 1, "days": ["2026-01-01"], "unknown": 5},
     }
-    decoded = BlockDecoder(Json(schema, grow=False), ()).decode(raw_batch([json.dumps(value).encode(), b"{}"]))
+    decoded = BlockDecoder(Json(schema, grow=False), ()).decode(
+        raw_batch([json.dumps(value).encode(), b"{}"])
+    )
     assert decoded.bad == []
     first, empty = decoded.rows.to_pylist()
     assert first == {
@@ -120,7 +126,9 @@ def test_a_column_that_may_not_be_null_makes_a_record_bad() -> None:
 def test_new_columns_are_taken_up_and_texts_stay_texts() -> None:
     form = Json(parse_schema("id long"), grow=True)
     decoder = BlockDecoder(form, ())
-    decoder.decode(raw_batch([b'{"id": 1, "when": "2026-01-01", "nothing": null, "deep": {"a": [{"b": 1}]}}']))
+    decoder.decode(
+        raw_batch([b'{"id": 1, "when": "2026-01-01", "nothing": null, "deep": {"a": [{"b": 1}]}}'])
+    )
     decoder.decode(raw_batch([b'{"deep": {"a": [{"c": "x"}], "e": null}}', b'{"when": "soon"}']))
     assert schema_text(form.schema) == (
         "id long, when string, deep struct<a: array<struct<b: long, c: string>>>"
@@ -151,7 +159,9 @@ def test_csv_rows_stand_beside_their_own_offsets(values: list[bytes | None]) -> 
     alone = [BlockDecoder(Csv(CSV_SCHEMA, ","), ()).decode(raw_batch([value])) for value in values]
     good = [at for at, one in enumerate(alone) if one.rows.num_rows]
     assert together.rows.column("_offset").to_pylist() == good
-    assert together.rows.drop_columns(["_offset"]).to_pylist() == [alone[at].rows.to_pylist()[0] for at in good]
+    assert together.rows.drop_columns(["_offset"]).to_pylist() == [
+        alone[at].rows.to_pylist()[0] for at in good
+    ]
 
 
 def _line(cells: list[str]) -> bytes:
@@ -162,7 +172,13 @@ def _line(cells: list[str]) -> bytes:
 
 def test_csv_fields_become_their_types() -> None:
     decoder: Decoder = BlockDecoder(Csv(CSV_SCHEMA, ";"), ())
-    lines = [b'1;"a;b";2026-01-31T12:00:00Z;true', b'2;"";2026-01-31 12:00:00;false', b"3;;;", b"4;x;;;", b"x;;;"]
+    lines = [
+        b'1;"a;b";2026-01-31T12:00:00Z;true',
+        b'2;"";2026-01-31 12:00:00;false',
+        b"3;;;",
+        b"4;x;;;",
+        b"x;;;",
+    ]
     decoded = decoder.decode(raw_batch(lines))
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
     assert decoded.rows.to_pylist() == [

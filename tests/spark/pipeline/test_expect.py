@@ -20,7 +20,9 @@ ROWS = pa.table(
         "s": pa.array(["ab", "", None, "a%c", "Ünï "]),
         "raw": pa.array([b"\xff", b"", None, b"abc", b"x"]),
         "ok": pa.array([True, False, None, True, False]),
-        "st": pa.array([{"x": 1, "y": "a"}, {"x": None, "y": "b"}, None, {"x": 3, "y": None}, {"x": 4, "y": ""}]),
+        "st": pa.array(
+            [{"x": 1, "y": "a"}, {"x": None, "y": "b"}, None, {"x": 3, "y": None}, {"x": 4, "y": ""}]
+        ),
         "cash": pa.array(["1.50", "-2.00", None, "0.00", "99.99"]).cast(pa.decimal128(10, 2)),
     }
 )
@@ -58,7 +60,15 @@ KNOWN = [
     "null",
     "(ok)",
 ]
-UNKNOWN = ["id % 2 = 0", "s > 5", "date(s) = current_date()", "id", "case when ok then true end", "nope = 1", "st = 1"]
+UNKNOWN = [
+    "id % 2 = 0",
+    "s > 5",
+    "date(s) = current_date()",
+    "id",
+    "case when ok then true end",
+    "nope = 1",
+    "st = 1",
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +83,9 @@ def _here(check: str) -> list[bool]:
 
 
 def test_arrow_agrees_with_spark(spark: SparkSession, view: str) -> None:
-    failures = ", ".join(f"{sql_failure([Expectation('c', check)])} is null as c{at}" for at, check in enumerate(KNOWN))
+    failures = ", ".join(
+        f"{sql_failure([Expectation('c', check)])} is null as c{at}" for at, check in enumerate(KNOWN)
+    )
     there = spark.sql(f"select id, {failures} from {view}").collect()
     by_id: dict[Any, Any] = {row["id"]: row for row in there}
     ids = ROWS.column("id").to_pylist()

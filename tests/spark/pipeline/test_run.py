@@ -9,10 +9,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from ottla.errors import LogDirLockedError
+from ottla.spark.loss import DataLostError
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
-from ottla.spark.loss import DataLostError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,
@@ -196,7 +196,10 @@ def test_a_quarantined_row_says_where_it_came_from_and_why(
     produce(broker, topic, [{"id": 0, "price": 1}, {"id": 1, "price": 99}, b"\xff", None], 1)
     run_here(pipeline)
     assert landed_ids(pipeline) == [0]
-    found = [(row["topic"], row["partition"], row["offset"], row["error"], row["bytes"]) for row in bad_rows(pipeline)]
+    found = [
+        (row["topic"], row["partition"], row["offset"], row["error"], row["bytes"])
+        for row in bad_rows(pipeline)
+    ]
     assert found == [
         (topic, 1, 1, "cheap", b'{"id": 1, "price": 99}'),
         (topic, 1, 2, "the value is not UTF-8", b"\xff"),
@@ -218,7 +221,8 @@ def test_the_table_alone_says_where_to_go_on(broker: EmbeddedBroker, topic: str,
 
 def test_new_topics_that_match_the_pattern_are_taken_up(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("match-one", 1)
-    pipeline = write_pipeline(tmp_path, broker, "unused", source=f'pattern = "match-.*"\nbootstrap = "{broker.bootstrap}"\n')
+    source = f'pattern = "match-.*"\nbootstrap = "{broker.bootstrap}"\n'
+    pipeline = write_pipeline(tmp_path, broker, "unused", source=source)
     produce(broker, "match-one", orders(0, 3))
     run_here(pipeline)
     broker.create_topic("match-two", 1)
@@ -230,7 +234,9 @@ def test_new_topics_that_match_the_pattern_are_taken_up(broker: EmbeddedBroker, 
 def test_plain_parquet_is_right_for_readers_that_know_nothing_of_commits(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
-    pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines("parquet", 'partition_by = ["item"]\n'))
+    pipeline = write_pipeline(
+        tmp_path, broker, topic, sink=sink_lines("parquet", 'partition_by = ["item"]\n')
+    )
     produce(broker, topic, orders(0, 30))
     with pytest.raises(KilledHere):
         run_here(pipeline, Steps(die_at="written"))

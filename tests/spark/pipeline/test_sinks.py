@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from ottla.spark.pipeline.sinks.delta import DeltaSink
 from ottla.spark.pipeline.sinks.iceberg import IcebergSink
 from ottla.spark.pipeline.sinks.parquet import ParquetSink
 from ottla.spark.pipeline.table_files import TableWriter
-from tests.spark.pipeline.helpers import TABLES
+from tests.spark.pipeline.helpers import TABLES, KilledHere
 
 APP = "0123456789abcdef"
 Maker = Callable[..., TableSink]
@@ -79,17 +80,17 @@ def test_a_batch_that_is_there_is_not_landed_again(make: Maker) -> None:
     assert [row["id"] for row in rows_of(make())] == [1, 2]
 
 
-def test_of_two_drivers_with_one_batch_only_one_lands_it(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_drivers_with_one_batch_only_one_lands_it(
+    make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = make()
     first.commit(written(first, 0, table(id=[1])))
     mine, other = make(), make()
     commit = written(mine, 1, table(id=[2]))
     rival = written(other, 1, table(id=[3]))
     _overtaken(mine, monkeypatch, lambda: other.commit(rival))
-    try:
+    with contextlib.suppress(PipelineError):  # told, or found out and left alone
         mine.commit(commit)
-    except PipelineError:
-        pass  # told, or found out and left alone
     assert [row["id"] for row in rows_of(make())] == [1, 3]
 
 
@@ -150,7 +151,9 @@ def test_new_columns_are_refused_where_they_are_not_wanted(make: Maker) -> None:
 def test_rows_are_cast_to_the_tables_types_or_refused(make: Maker) -> None:
     sink = make(evolve=True)
     sink.commit(written(sink, 0, table(id=[1], price=[1.5])))
-    sink.commit(written(sink, 1, pa.table({"id": pa.array([2], pa.int32()), "price": pa.array([3], pa.int64())})))
+    sink.commit(
+        written(sink, 1, pa.table({"id": pa.array([2], pa.int32()), "price": pa.array([3], pa.int64())}))
+    )
     assert rows_of(make())[1] == {"id": 2, "price": 3.0}
     with pytest.raises(ConfigError, match="column price is string, but double in the table"):
         written(sink, 2, table(id=[3], price=["cheap"]))
@@ -195,15 +198,22 @@ def test_small_files_are_merged_and_rows_stay(make: Maker) -> None:
 def test_an_entry_of_the_parquet_log_is_finished_by_whoever_opens_the_table(tmp_path: Path) -> None:
     sink = ParquetSink(str(tmp_path / "rows"), (), evolve=False)
     commit = written(sink, 0, table(id=[1]))
-    sink._settle = lambda: None  # type: ignore[method-assign] - the driver dies behind the entry
-    rmtree = pytest.MonkeyPatch()
-    rmtree.setattr("ottla.spark.pipeline.sinks.parquet.shutil.rmtree", lambda *_, **__: None)
-    sink.commit(commit)
-    rmtree.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sink._log, "append", _dying_behind(sink._log.append))
+        with pytest.raises(KilledHere):
+            sink.commit(commit)
     assert list((tmp_path / "rows").glob("*.parquet")) == []
     opened = ParquetSink(str(tmp_path / "rows"), (), evolve=False)
     assert opened.last(APP) is not None
     assert len(list((tmp_path / "rows").glob("*.parquet"))) == 1
+
+
+def _dying_behind(call: Callable[..., None]) -> Callable[..., None]:
+    def dies(*args: object) -> None:
+        call(*args)
+        raise KilledHere
+
+    return dies
 
 
 def test_the_parquet_log_is_read_through_its_summaries(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def test_sql_is_exactly_once_and_its_view_shows_the_table(
     form: str, spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     more = 'partition_by = ["day"]\nevolve_schema = true\n'
-    sql = 'sql = "select id, cast(price as int) p, date_add(date\'2026-01-01\', cast(id % 3 as int)) day from source where id > 0"\n'
+    day = "date_add(date'2026-01-01', cast(id % 3 as int)) day"
+    sql = f'sql = "select id, cast(price as int) p, {day} from source where id > 0"\n'
     pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines(form, more), transform=sql)
     produce(broker, topic, [*orders(0, 30), b"bad"], 0)
     produce(broker, topic, orders(30, 40), 1)
@@ -62,7 +63,9 @@ def test_sql_is_exactly_once_and_its_view_shows_the_table(
     assert landed_ids(pipeline) == list(range(1, 45))
     assert [row["bytes"] for row in bad_rows(pipeline)] == [b"bad"]
     register(pipeline, spark)
-    days = spark.sql("select cast(day as string) d, count(*) n, sum(p) s from rows group by 1 order by 1").collect()
+    days = spark.sql(
+        "select cast(day as string) d, count(*) n, sum(p) s from rows group by 1 order by 1"
+    ).collect()
     assert [(row.d, row.n) for row in days] == [("2026-01-01", 14), ("2026-01-02", 15), ("2026-01-03", 15)]
     assert sum(row.s for row in days) == sum(range(1, 45))
     assert spark.sql("select count(*) n from quarantine").collect()[0].n == 1
@@ -120,7 +123,12 @@ def test_a_query_takes_up_new_columns(
 ) -> None:
     sink = sink_lines("delta", "evolve_schema = true\n")
     pipeline = write_pipeline(
-        tmp_path, broker, topic, decode='value = "json"\n', sink=sink, transform='sql = "select * from source"\n'
+        tmp_path,
+        broker,
+        topic,
+        decode='value = "json"\n',
+        sink=sink,
+        transform='sql = "select * from source"\n',
     )
     produce(broker, topic, [{"id": 1}])
     run_on(spark, pipeline)
@@ -128,13 +136,18 @@ def test_a_query_takes_up_new_columns(
     run_on(spark, pipeline)
     table = table_sink(pipeline).arrow()
     assert table is not None
-    assert sorted(table.to_pylist(), key=lambda row: row["id"]) == [{"id": 1, "new": None}, {"id": 2, "new": "x"}]
+    assert sorted(table.to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "new": None},
+        {"id": 2, "new": "x"},
+    ]
 
 
 def test_a_query_without_rows_makes_the_table(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
-    pipeline = write_pipeline(tmp_path, broker, topic, transform='sql = "select id from source where id < 0"\n')
+    pipeline = write_pipeline(
+        tmp_path, broker, topic, transform='sql = "select id from source where id < 0"\n'
+    )
     produce(broker, topic, orders(0, 3))
     run_on(spark, pipeline)
     assert table_sink(pipeline).schema() == pa.schema([("id", pa.int64())])

@@ -14,7 +14,11 @@ from tests.spark.pipeline.helpers import KilledHere, Steps, orders, produce, run
 
 def read_all(broker: EmbeddedBroker, topic: str) -> list[bytes]:
     """Committed values of a topic's first partition, in order."""
-    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "reader",
+        "isolation.level": "read_committed",
+    }
     consumer = Consumer(settings | {"enable.partition.eof": True, "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []

@@ -1,0 +1,132 @@
+"""Landing a topic in a Delta table: straight from the tasks, beside the same rows through Spark SQL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.measure import Bench, Figure, alternate, touch_memory
+from ottla.records import batch
+from ottla.records.builder import build_batch
+from ottla.spark.pipeline.config import load
+from ottla.spark.pipeline.engine import SparkEngine
+from ottla.spark.pipeline.run import Runner
+from ottla.spark.session import open_session
+from ottla.storage.layout import LOG, segment_file
+
+_ROOT = Path(__file__).parents[1]
+_PARTITIONS = 4
+_BATCH_RECORDS = 1000
+_START_MS = 1_700_000_000_000
+_TARGET = 1.5
+_SQL = '[transform]\nsql = "select *, date(at) as day from source where price > 0"\n'
+_FILE = """\
+[source]
+path = "data"
+[decode]
+value = "json"
+schema = "id long, item string, price double, at timestamp"
+{transform}
+[sink]
+format = "delta"
+path = "table"
+[run]
+checkpoint = "checkpoint"
+max_records = 100_000_000
+split_mb = 32
+"""
+
+
+class Took(NamedTuple):
+    seconds: float
+
+
+def run(bench: Bench) -> list[Figure]:
+    place = bench.directory("pipeline")
+    records = bench.scale.spark_records
+    touch_memory(4 * records * 110)
+    write_topic(place / "data", records)
+    straight, sql = _in_process(place, bench.scale.broker.rounds, records)
+    shutil.rmtree(place)
+    value = sql / straight
+    what = f"land {records / 1e6:.2g} million JSON records in a Delta table, local[2]: without a transform"
+    ours, beside = (f"{records / seconds / 1e6:.2f} M/s" for seconds in (straight, sql))
+    return [Figure(what, ours, f"with one: {beside}", value, "times as fast", f">= {_TARGET}", value >= _TARGET)]
+
+
+def write_topic(data_dir: Path, records: int) -> None:
+    """Segments of a topic, as a broker would have written them."""
+    each = max(1, records // _PARTITIONS // _BATCH_RECORDS)
+    for partition in range(_PARTITIONS):
+        directory = data_dir / f"orders-{partition}"
+        directory.mkdir(parents=True)
+        made = build_batch([(_START_MS, None, _value(number), ()) for number in range(_BATCH_RECORDS)])
+        with (directory / segment_file(0, LOG)).open("wb") as file:
+            for number in range(each):
+                batch.patch_offsets(made, 0, number * _BATCH_RECORDS, 0)
+                file.write(made)
+
+
+def _value(number: int) -> bytes:
+    return b'{"id": %d, "item": "a book about logs", "price": %d.5, "at": "2026-01-01T12:00:00.%03dZ"}' % (
+        10**9 + number,
+        number % 90,
+        number % 1000,
+    )
+
+
+class _Nobody:
+    """Watches in silence."""
+
+    def planned(self, plan: object, behind: int) -> None: ...
+
+    def written(self, plan: object, results: Sequence[object]) -> None: ...
+
+    def quarantined(self, plan: object, bad: int) -> None: ...
+
+    def committed(self, plan: object, facts: dict[str, Any]) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def _race(place: Path, rounds: int, records: int) -> tuple[float, float]:
+    session = open_session("bench", master="local[2]", settings={"spark.driver.memory": "2g"})
+
+    def land(transform: str) -> Took:
+        file = place / "pipeline.toml"
+        file.write_text(_FILE.format(transform=transform))
+        pipeline = load(file)
+        began = time.perf_counter()
+        summary = Runner(pipeline, lambda: SparkEngine(session, pipeline, print), _Nobody()).run()
+        took = Took(time.perf_counter() - began)
+        if abs(summary.read - records) > _PARTITIONS * _BATCH_RECORDS:
+            raise RuntimeError(f"{summary.read} of {records} records were read")
+        for name in ("table", "checkpoint"):
+            shutil.rmtree(place / name)
+        return took
+
+    sides = (lambda: land(""), lambda: land(_SQL))
+    for side in sides:  # what the first run of each compiles does not count
+        side()
+    straight, sql = alternate(rounds, *sides)
+    session.stop()
+    return straight.seconds, sql.seconds
+
+
+def _in_process(*arguments: object) -> tuple[float, float]:
+    """In a process of its own: so is its Spark session."""
+    command = [sys.executable, "-m", "benchmarks.spark_pipeline", *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(_ROOT)}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT, env=environment)
+    straight, sql = done.stdout.split()[-2:]
+    return float(straight), float(sql)
+
+
+if __name__ == "__main__":
+    print(*_race(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
