@@ -25,7 +25,7 @@ from ottla.errors import LogDirLockedError
 from ottla.spark.offsets import Offsets, from_nested, to_nested
 from ottla.spark.pipeline.ddl import parse_schema, schema_text
 from ottla.spark.pipeline.sinks.base import PipelineError
-from ottla.spark.plan import Split
+from ottla.spark.ranges import Split
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, RealFileSystem
 from ottla.storage.layout import TopicPartition
