@@ -32,10 +32,10 @@ from tests.reliability.scenarios import Case
 
 KILLS = 30
 PARTITIONS = 3
-PROGRESS_S = 300.0
-_FAILURES = (
-    3  # of a driver by itself, one after another: on a busy machine Spark may not wait for its own workers
-)
+PROGRESS_S = 900.0
+_AHEAD = 300  # as many offsets as a batch takes
+# Of a driver by itself, one after another: on a busy machine Spark may not wait for its own workers.
+_FAILURES = 3
 _KILLED_EARLY = 0.15  # the share of drivers that are killed before they have done anything
 
 
@@ -48,8 +48,8 @@ def _live(rng: Random, kills: int, options: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(prefix="ottla-once-") as directory, EmbeddedBroker() as broker:
         for topic in ("in", "out"):
             broker.create_topic(topic, PARTITIONS)
-        load = _Load(broker, rng.random())
         driver = _Driver(broker.bootstrap, Path(directory), options)
+        load = _Load(broker, rng.random(), driver)
         load.start()
         try:
             for _ in range(kills):
@@ -94,10 +94,11 @@ def _read(broker: EmbeddedBroker) -> list[bytes]:
 
 
 class _Load(threading.Thread):
-    """Writes transactions into topic `in`, a quarter of which come to nothing."""
+    """Writes transactions into topic `in`, a quarter of which come to nothing; never far ahead of the driver."""
 
-    def __init__(self, broker: EmbeddedBroker, seed: float) -> None:
+    def __init__(self, broker: EmbeddedBroker, seed: float, driver: _Driver) -> None:
         super().__init__(daemon=True)
+        self._driver = driver
         self._broker = broker
         self._rng = Random(seed)
         self._stopping = threading.Event()
@@ -110,9 +111,10 @@ class _Load(threading.Thread):
                 producers = [Producer(cluster, f"load-{number}") for number in range(2)]
                 number = 0
                 while not self._stopping.is_set():
-                    number += 1
-                    self._transaction(self._rng.choice(producers), number)
                     time.sleep(0.01)
+                    if len(self.committed) < _AHEAD * (10 + self._driver.batches):
+                        number += 1
+                        self._transaction(self._rng.choice(producers), number)
         except BaseException as error:
             self._error = error
             raise
@@ -194,6 +196,12 @@ class _Driver:
     def _commits(self) -> set[str]:
         commits = self._checkpoint / "commits"
         return set(os.listdir(commits)) if commits.exists() else set()
+
+    @property
+    def batches(self) -> int:
+        """How many it has begun."""
+        offsets = self._checkpoint / "offsets"
+        return sum(name.isdigit() for name in os.listdir(offsets)) if offsets.exists() else 0
 
     def _said(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
