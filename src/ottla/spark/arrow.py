@@ -311,7 +311,7 @@ def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | bytearray | memo
         yield whole
 
 
-def _scan(inner: bytes, rows: array[int]) -> Iterator[int]:
+def _scan(inner: bytes | bytearray, rows: array[int]) -> Iterator[int]:
     """How many rows are filled, again and again, until all messages have been there."""
     at, status = 0, kernel.OK
     while at < len(inner) and status == kernel.OK:
