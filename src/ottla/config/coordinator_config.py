@@ -22,7 +22,8 @@ from ottla.config.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+# Only fields for `BrokerConfig`: methods of its own would take milliseconds of every start.
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class CoordinatorConfig:
     """What a broker does for groups and transactions."""
 
