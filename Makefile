@@ -55,6 +55,7 @@ lock: $(READY)
 $(READY): $(INSTALLED) setup.py $(wildcard src/ottla/*/*kernel.p*) $(HOT)
 	OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace --parallel 2
 	find src -name '*.so' -exec touch {} +
+	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
 $(INSTALLED): requirements/dev.txt pyproject.toml

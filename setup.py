@@ -36,7 +36,10 @@ def kernels() -> list[Extension]:
     paths = sorted(Path("src/ottla").glob("*/*kernel.py"))
     modules = [
         Extension(
-            f"ottla.{path.parent.name}.{path.stem}", [str(path)], extra_compile_args=["-O3"], optional=True
+            f"ottla.{path.parent.name}.{path.stem}",
+            [str(path)],
+            extra_compile_args=["-O3", "-g0"],
+            optional=True,
         )
         for path in paths
     ]
@@ -56,6 +59,7 @@ def hot_modules() -> list[Extension]:
         return []
     for module in modules:
         module.optional = True
+        module.extra_compile_args.append("-g0")
     return modules
 
 

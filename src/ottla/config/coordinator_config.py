@@ -27,7 +27,8 @@ from ottla.config.values import (
 from ottla.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+# Only fields for `BrokerConfig`: methods of its own would take milliseconds of every start.
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class CoordinatorConfig:
     """What a broker does for groups and transactions."""
 

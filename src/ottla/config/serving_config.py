@@ -45,7 +45,8 @@ _PER_IP_COUNTS = Check("host:count pairs separated by commas", lambda text: _per
 _BUDGET = Check("-1 for no limit, or at least 1", lambda value: value == -1 or value >= 1)
 
 
-@dataclass(frozen=True, slots=True)
+# Only fields for `BrokerConfig`: methods of its own would take milliseconds of every start.
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class ServingConfig(CoordinatorConfig):
     """What a broker says to the outside. `BrokerConfig` adds storage and checks them all."""
 

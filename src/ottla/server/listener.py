@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import cast
+from typing import Any, cast
 
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
@@ -37,9 +37,11 @@ class Listener:
     async def bind(self, host: str, port: int) -> None:
         """Take the port, 0 for any free one (`port` tells which); nobody is let in yet."""
         loop = asyncio.get_running_loop()
+        # In bytes if that goes: for text uvloop loads the tables of international names, a megabyte of them.
+        names: Any = [host.encode()] if host and host.isascii() else host or None
         self._server = await loop.create_server(
             self._session,
-            host or None,
+            names,
             port,
             backlog=self._config.socket_listen_backlog_size,
             start_serving=False,
