@@ -57,7 +57,9 @@ def run(bench: Bench) -> list[Figure]:
     value = sql / straight
     what = f"land {records / 1e6:.2g} million JSON records in a Delta table, local[2]: without a transform"
     ours, beside = (f"{records / seconds / 1e6:.2f} M/s" for seconds in (straight, sql))
-    return [Figure(what, ours, f"with one: {beside}", value, "times as fast", f">= {_TARGET}", value >= _TARGET)]
+    return [
+        Figure(what, ours, f"with one: {beside}", value, "times as fast", f">= {_TARGET}", value >= _TARGET)
+    ]
 
 
 def write_topic(data_dir: Path, records: int) -> None:

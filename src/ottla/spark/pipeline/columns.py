@@ -11,7 +11,8 @@ from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.sinks.base import PipelineError
-from ottla.spark.plan import Split, read_split
+from ottla.spark.plan import read_split
+from ottla.spark.ranges import Split
 
 SAMPLE_ROWS = 10_000
 

@@ -16,7 +16,8 @@ from ottla.spark.pipeline.expect import Checks
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
-from ottla.spark.plan import Split, read_split
+from ottla.spark.plan import read_split
+from ottla.spark.ranges import Split
 from ottla.spark.sending import Sent
 
 # Where a row comes from, beside it on its way through Spark: for rows that fail a check there.

@@ -25,7 +25,8 @@ from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.sinks.console import as_text
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.tasks import Reading, RowReader
-from ottla.spark.plan import Split, latest_offsets, plan_splits, starting_offsets
+from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
+from ottla.spark.ranges import Split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
