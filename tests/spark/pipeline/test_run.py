@@ -141,17 +141,23 @@ def test_progress_is_committed_to_the_group(broker: EmbeddedBroker, topic: str, 
     assert [one.offset for one in committed] == [5, 3]
 
 
-def test_a_topic_that_was_cut_is_told_and_not_passed_over(
-    broker: EmbeddedBroker, topic: str, tmp_path: Path
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_topic_that_was_made_anew_is_told_and_not_passed_over(
+    count: int, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     pipeline = write_pipeline(tmp_path, broker, topic)
     produce(broker, topic, orders(0, 5))
     run_here(pipeline)
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
-    with pytest.raises(DataLostError, match=f"{topic}-0 ends at 0, before 5"):
+    produce(broker, topic, orders(100, 100 + count))
+    with pytest.raises(DataLostError, match=f"{topic}-0: the topic was deleted and made anew"):
         run_here(pipeline)
     assert landed_ids(pipeline) == list(range(5))
+    lenient = write_pipeline(tmp_path, broker, topic, more_source='options = { failOnDataLoss = "false" }\n')
+    with pytest.warns(RuntimeWarning, match="made anew"):
+        run_here(lenient)
+    assert landed_ids(pipeline) == [*range(5), *range(100, 100 + count)]
 
 
 def test_one_pipeline_is_run_by_one_process(

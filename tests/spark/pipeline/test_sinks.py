@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from ottla.spark.pipeline.sinks.delta import DeltaSink
 from ottla.spark.pipeline.sinks.iceberg import IcebergSink
 from ottla.spark.pipeline.sinks.parquet import ParquetSink
 from ottla.spark.pipeline.table_files import TableWriter
+from ottla.spark.stream import Position
+from ottla.storage.layout import TopicPartition
 from tests.spark.pipeline.helpers import TABLES, KilledHere
 
 APP = "0123456789abcdef"
@@ -43,7 +44,11 @@ def written(sink: TableSink, batch: int, rows: pa.Table, app: str = APP) -> Comm
     writer = TableWriter(sink.layout(app, batch))
     writer.write(rows)
     facts = {"rows": rows.num_rows}
-    return Commit(app, batch, json.dumps({"t": {"0": batch + 1}}), writer.close(), writer.schema, facts)
+    return Commit(app, batch, at(batch + 1), writer.close(), writer.schema, facts)
+
+
+def at(offset: int) -> Position:
+    return Position({TopicPartition("t", 0): offset}, {"t": "its id"})
 
 
 def table(**columns: list[object]) -> pa.Table:
@@ -64,7 +69,7 @@ def test_a_batch_lands_with_its_number_and_offsets(make: Maker) -> None:
     assert rows_of(make()) == [{"id": 1, "s": "a"}, {"id": 2, "s": None}]
     landed = make().last(APP)
     assert landed is not None
-    assert (landed.batch, landed.offsets, landed.facts["rows"]) == (0, '{"t": {"0": 1}}', 2)
+    assert (landed.batch, landed.position, landed.facts["rows"]) == (0, at(1), 2)
     assert landed.facts["committed_ms"] > 0
     assert make().last("another") is None
     assert make().row_count() == 2
@@ -121,10 +126,10 @@ def _overtaken(sink: TableSink, monkeypatch: pytest.MonkeyPatch, rival: Callable
 def test_a_batch_without_rows_moves_the_offsets(make: Maker) -> None:
     sink = make()
     sink.commit(written(sink, 0, table(id=[1])))
-    sink.commit(Commit(APP, 1, '{"t": {"0": 5}}'))
+    sink.commit(Commit(APP, 1, at(5)))
     landed = make().last(APP)
     assert landed is not None
-    assert (landed.batch, landed.offsets) == (1, '{"t": {"0": 5}}')
+    assert (landed.batch, landed.position) == (1, at(5))
     assert len(rows_of(make())) == 1
 
 

@@ -22,10 +22,10 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.errors import LogDirLockedError
-from ottla.spark.offsets import Offsets, from_nested, to_nested
 from ottla.spark.pipeline.ddl import parse_schema, schema_text
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.ranges import Split
+from ottla.spark.stream import Position
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, RealFileSystem
 from ottla.storage.layout import TopicPartition
@@ -37,8 +37,8 @@ _FS = RealFileSystem()
 @dataclass(frozen=True)
 class Plan:
     batch: int
-    start: Offsets
-    end: Offsets
+    start: Position
+    end: Position
     splits: tuple[Split, ...]  # kept too: done again, a task has the same rows
 
 
@@ -87,26 +87,26 @@ class Checkpoint:
         splits = tuple(
             Split(**{**split, "partition": TopicPartition(*split["partition"])}) for split in found["splits"]
         )
-        return Plan(batch, from_nested(found["start"]), from_nested(found["end"]), splits)
+        return Plan(batch, Position.from_json(found["start"]), Position.from_json(found["end"]), splits)
 
     def save_plan(self, plan: Plan) -> None:
         told = {
             "batch": plan.batch,
-            "start": to_nested(plan.start),
-            "end": to_nested(plan.end),
+            "start": plan.start.to_json(),
+            "end": plan.end.to_json(),
             "splits": [asdict(split) for split in plan.splits],
         }
         self._replace(f"plans/{plan.batch}.json", json.dumps(told))
         for number in self._numbers("plans")[:-_KEPT_PLANS]:
             os.unlink(self.directory / "plans" / f"{number}.json")
 
-    def start(self) -> Offsets | None:
+    def start(self) -> Position | None:
         """Where the first run began; what "latest" meant then, it means for good."""
         found = self._read("start.json")
-        return None if found is None else from_nested(found)
+        return None if found is None else Position.from_json(found)
 
-    def save_start(self, offsets: Offsets) -> None:
-        self._replace("start.json", json.dumps(to_nested(offsets)))
+    def save_start(self, position: Position) -> None:
+        self._replace("start.json", json.dumps(position.to_json()))
 
     # -- commits of sinks without a log
 

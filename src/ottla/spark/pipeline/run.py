@@ -11,30 +11,27 @@ the last batch of this application, and does the planned range again, or goes on
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ottla.errors import BrokerError
 from ottla.spark import offsets as offset_math
 from ottla.spark.loss import DataLostError
-from ottla.spark.offsets import EARLIEST, Offsets
-from ottla.spark.options import Bound, ReadOptions
+from ottla.spark.offsets import Offsets
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
 from ottla.spark.pipeline.columns import find_columns, grows, merged
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.progress import commit_progress
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.sinks.base import Commit
 from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
-
-_PATIENCE_S = 5.0  # between two looks for a broker that does not answer
+from ottla.spark.plan import plan_splits
+from ottla.spark.stream import Position, StreamPlan
 
 
 class Watcher(Protocol):
@@ -100,35 +97,54 @@ class Runner:
 
     def _go(self, *, stop_at_end: bool) -> None:
         batch, position = self._resume()
-        patient = not stop_at_end
-        if position is None:  # before the end is asked for: what comes between belongs to the first batch
-            position = self._asked(starting_offsets, patient=patient)
-            self._checkpoint.save_start(position)
         while True:
             began = time.monotonic()
-            goal = self._asked(latest_offsets, patient=patient)
-            while (plan := self._next(batch, position, goal)) is not None:
-                self._do(plan, behind=offset_math.count(plan.end, goal))
-                batch, position = plan.batch + 1, plan.end
-            self._summary.offsets = dict(position)
+            try:
+                with closing(StreamPlan(self._options)) as source:
+                    if position is None:
+                        position = source.initial()
+                        self._checkpoint.save_start(position)
+                    if stop_at_end:
+                        source.stop_at_the_end_of_now()
+                    batch, position = self._catch_up(source, batch, position)
+            except (BrokerError, OSError) as error:
+                # A pipeline that runs for long waits for a broker that is away; a batch that was begun is done again.
+                if stop_at_end or not (isinstance(error, OSError) or error.retriable):
+                    raise
+                self._watcher.note(f"{error}; trying again")
+                batch, position = self._resume()
+            self._summary.offsets = dict(position.offsets) if position else {}
             if stop_at_end:
                 return
             assert self._pipeline.interval_s is not None
             self._wait(max(0.0, self._pipeline.interval_s - (time.monotonic() - began)))
 
+    def _catch_up(self, source: StreamPlan, batch: int, position: Position) -> tuple[int, Position]:
+        """Batch after batch, until nothing is new."""
+        while (end := source.next(position)) != position:
+            # Partitions that are new stand at their first record in `end`, and are read by the next batch.
+            start = {partition: position.offsets.get(partition, at) for partition, at in end.offsets.items()}
+            splits = plan_splits(self._options, start, end.offsets)
+            if splits:
+                plan = Plan(batch, Position(start, end.topic_ids), end, tuple(splits))
+                self._do(plan, behind=offset_math.count(end.offsets, source.newest().offsets))
+                batch += 1
+            position = end
+        return batch, position
+
     # -- where it stands
 
-    def _resume(self) -> tuple[int, Offsets | None]:
+    def _resume(self) -> tuple[int, Position | None]:
         """The next batch's number and start. A batch that was planned and is not in the table is done now."""
         plan = self._checkpoint.last_plan()
         landed = self._target.last(self._app_id)
         if landed is not None and (plan is None or plan.batch < landed.batch):
-            if landed.offsets is None:
+            if landed.position is None:
                 raise DataLostError(
                     f"{self._checkpoint.directory}: the plan of batch {landed.batch} is missing, and the table does "
                     "not say any more where it ended"
                 )
-            return landed.batch + 1, offset_math.parse(landed.offsets, "the table's offsets")
+            return landed.batch + 1, landed.position
         if plan is None:
             return 0, self._checkpoint.start()
         if landed is None or landed.batch < plan.batch:
@@ -136,41 +152,6 @@ class Runner:
             self._do(plan, behind=0)
             self._target.sweep(self._app_id, plan.batch)
         return plan.batch + 1, plan.end
-
-    def _asked(self, question: Callable[[ReadOptions], Offsets], *, patient: bool) -> Offsets:
-        """What the source says. A pipeline that runs for long waits for a broker that is away."""
-        while True:
-            try:
-                return question(self._options)
-            except (BrokerError, OSError) as error:
-                if not patient or not (isinstance(error, OSError) or error.retriable):
-                    raise
-                self._watcher.note(f"{error}; trying again")
-                self._wait(_PATIENCE_S)
-
-    def _next(self, batch: int, position: Offsets, goal: Offsets) -> Plan | None:
-        """The next batch, or None if there is nothing new. Partitions that are new begin at their first record."""
-        start = dict(position)
-        fresh = goal.keys() - start.keys()
-        if fresh:
-            first = starting_offsets(dataclasses.replace(self._options, starting=Bound(EARLIEST)))
-            start |= {partition: first[partition] for partition in fresh}
-        for partition, last in goal.items():
-            if last < start[partition]:
-                start[partition] = self._shrunk(str(partition), start[partition], last)
-        end = start | offset_math.limit(start, goal, self._pipeline.max_records)
-        if end == start:
-            return None
-        return Plan(batch, start, end, tuple(plan_splits(self._options, start, end)))
-
-    def _shrunk(self, partition: str, known: int, end: int) -> int:
-        what = f"{partition} ends at {end}, before {known}, up to which it has been read: it was cut, or made anew"
-        if self._options.fail_on_data_loss:
-            raise DataLostError(
-                f"{what}. With failOnDataLoss=false in [source.options] it is read from there on"
-            )
-        self._watcher.note(what)
-        return end
 
     # -- one batch
 
@@ -187,7 +168,7 @@ class Runner:
             Commit(
                 self._app_id,
                 plan.batch,
-                offset_math.render(plan.end),
+                plan.end,
                 [file for result in results for file in result.taken.files],
                 merged(None, schemas) if schemas else None,
                 facts,
@@ -197,7 +178,7 @@ class Runner:
         self._watcher.committed(plan, facts)
         self._count(facts)
         if self._pipeline.source.group:
-            self._tell_group(plan.end)
+            self._tell_group(plan.end.offsets)
         every = self._pipeline.sink.compact_every
         if every and (plan.batch + 1) % every == 0:
             self._watcher.note(f"compacted: {self._target.compact()}")
@@ -235,17 +216,17 @@ class Runner:
         files = [file for result in results for file in result.bad_files]
         if files:
             facts_there = {"rows": sum(file.rows for file in files)}
-            offsets = offset_math.render(plan.end)
             self._quarantine.commit(
-                Commit(self._app_id, plan.batch, offsets, files, QUARANTINE_SCHEMA, facts_there)
+                Commit(self._app_id, plan.batch, plan.end, files, QUARANTINE_SCHEMA, facts_there)
             )
         self._watcher.quarantined(plan, facts["bad"])
 
     def _tell_group(self, offsets: Offsets) -> None:
         """So that every Kafka tool sees the lag. The table alone decides where to go on, so a failure is only told."""
-        assert self._pipeline.source.group is not None
+        from ottla.spark.progress import commit_progress
+
         try:
-            commit_progress(self._options, self._pipeline.source.group, offsets)
+            commit_progress(self._options.kafka, offsets, self._pipeline.source.group)
         except (BrokerError, OSError) as error:
             self._watcher.note(f"progress was not committed to the group: {error}")
 
@@ -261,6 +242,6 @@ def _facts(plan: Plan, results: Sequence[Result], began: float) -> dict[str, Any
         "read": sum(result.read for result in results),
         "rows": sum(result.taken.rows for result in results),
         "bad": sum(result.bad for result in results),
-        "start": offset_math.to_nested(plan.start),
+        "start": offset_math.to_nested(plan.start.offsets),
         "took_ms": round((time.time() - began) * 1000),
     }

@@ -14,6 +14,7 @@ def reader_options(pipeline: Pipeline) -> ReadOptions:
         "kafka.isolation.level": source.isolation,
         "targetBytesPerPartition": str(pipeline.split_mb << 20),
         "columns": ",".join(_columns(pipeline)),
+        "maxOffsetsPerTrigger": str(pipeline.max_records),
     }
     if source.bootstrap:
         given["kafka.bootstrap.servers"] = source.bootstrap

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ottla.errors import BrokerError
-from ottla.spark import offsets as offset_math
 from ottla.spark.offsets import Offsets
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
@@ -55,10 +54,10 @@ def collect(pipeline: Pipeline) -> dict[str, Any]:
 def _position(checkpoint: Checkpoint, landed: Landed | None) -> Offsets:
     if landed is None:
         return {}
-    if landed.offsets is not None:
-        return offset_math.parse(landed.offsets, "the table's offsets")
+    if landed.position is not None:
+        return landed.position.offsets
     plan = checkpoint.plan(landed.batch)
-    return plan.end if plan is not None else {}
+    return plan.end.offsets if plan is not None else {}
 
 
 def _ends(pipeline: Pipeline) -> tuple[Offsets, str]:

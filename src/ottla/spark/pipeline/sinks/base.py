@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ottla.errors import BrokerError, ConfigError
+from ottla.spark.offsets import from_nested, to_nested
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.table_files import Layout, NewFile
+from ottla.spark.stream import Position
 
 
 class PipelineError(BrokerError):
@@ -24,14 +26,14 @@ class Commit:
 
     app_id: str
     batch: int
-    offsets: str  # where the next batch starts, as JSON
+    end: Position  # where the next batch starts
     files: Sequence[NewFile] = ()
     schema: pa.Schema | None = None  # of the rows, partition columns included
     facts: dict[str, Any] = field(default_factory=dict)  # rows, bad rows, times: for `status`
 
     def as_json(self) -> str:
-        told = {"app": self.app_id, "batch": self.batch, "offsets": json.loads(self.offsets), **self.facts}
-        return json.dumps(told)
+        where = {"offsets": to_nested(self.end.offsets), "topic_ids": self.end.topic_ids}
+        return json.dumps({"app": self.app_id, "batch": self.batch, **where, **self.facts})
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ class Landed:
     facts: dict[str, Any] = field(default_factory=dict)  # empty where the table forgot all but the number
 
     @property
-    def offsets(self) -> str | None:
-        return json.dumps(self.facts["offsets"]) if "offsets" in self.facts else None
+    def position(self) -> Position | None:
+        if "offsets" not in self.facts:
+            return None
+        return Position(from_nested(self.facts["offsets"]), self.facts.get("topic_ids", {}))
 
 
 class TableSink(Protocol):

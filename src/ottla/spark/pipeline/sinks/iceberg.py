@@ -18,6 +18,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table, Transaction
 from pyiceberg.transforms import IdentityTransform
 
+from ottla.spark.offsets import render
 from ottla.spark.pipeline.sinks.base import (
     Commit,
     Landed,
@@ -118,7 +119,7 @@ class IcebergSink:
         properties = {
             "ottla.app": commit.app_id,
             "ottla.batch": str(commit.batch),
-            "ottla.offsets": commit.offsets,
+            "ottla.offsets": render(commit.end.offsets),
         }
         with table.transaction() as change:
             if commit.schema is not None:
