@@ -34,6 +34,8 @@ DIFFERENT = {
     "queued.max.request.bytes",
     "transaction.state.log.min.isr",
     "transaction.state.log.replication.factor",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
 }
 
 

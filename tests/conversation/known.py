@@ -257,6 +257,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.transaction\.state\.log\.(replication\.factor|min\.isr)\..*",
         ),
         Known(
+            "The buffers of a connection",
+            "Are 100 KiB (`socket.send.buffer.bytes`, `socket.receive.buffer.bytes`).",
+            "Are left to the operating system (-1), unless they are set.",
+            "With 100 KiB a request of 110 KB took half as much processor time again, and more to arrive.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.socket\.(send|receive)\.buffer\.bytes\..*",
+        ),
+        Known(
             "A default for node.id",
             "Has none.",
             "Is 1.",

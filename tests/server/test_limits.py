@@ -172,3 +172,25 @@ def test_what_a_full_broker_has_not_read_is_not_taken_for_slowness(wordy: Embedd
         wordy.clock.advance(5 * MINUTE_MS)
         for _ in range(20):
             deaf.read_frame()
+
+
+def buffers(of: socket.socket) -> list[int]:
+    return [of.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+
+
+def test_connections_have_the_buffers_that_are_set() -> None:
+    settings = {"socket.send.buffer.bytes": 30_000, "socket.receive.buffer.bytes": 20_000}
+    with EmbeddedBroker(settings) as broker, Wire(broker) as wire:
+        wire.ping()
+        (session,) = broker.broker.listener._sessions
+        accepted = session._transport.get_extra_info("socket")
+        assert buffers(accepted) == [60_000, 40_000]  # Linux doubles them, to have room for its own notes
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"socket.send.buffer.bytes": -1, "socket.receive.buffer.bytes": -1}]
+)
+def test_otherwise_the_system_chooses_the_buffers(settings: dict[str, object]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as usual, EmbeddedBroker(settings) as broker:
+        (listening,) = broker.broker.listener._server.sockets
+        assert buffers(listening) == buffers(usual)

@@ -16,7 +16,6 @@ from ottla.config.values import (
     BOOLEAN,
     INT,
     INT_MAX,
-    KIB,
     LIST,
     LONG,
     MIB,
@@ -84,11 +83,11 @@ class ServingConfig(CoordinatorConfig):
         "socket.request.max.bytes", INT, 100 * MIB, at_least(1),
         "The largest request; a connection that announces a larger one is closed.")
     socket_send_buffer_bytes: int = broker_key(
-        "socket.send.buffer.bytes", INT, 100 * KIB, ANY,
-        "The operating system's send buffer of a connection; -1 leaves it to the system.")
+        "socket.send.buffer.bytes", INT, -1, ANY,
+        "The operating system's send buffer of a connection; -1 leaves it to the system, which lets it grow.")
     socket_receive_buffer_bytes: int = broker_key(
-        "socket.receive.buffer.bytes", INT, 100 * KIB, ANY,
-        "The operating system's receive buffer of a connection; -1 leaves it to the system.")
+        "socket.receive.buffer.bytes", INT, -1, ANY,
+        "The operating system's receive buffer of a connection; -1 leaves it to the system, which lets it grow.")
     socket_listen_backlog_size: int = broker_key(
         "socket.listen.backlog.size", INT, 50, at_least(1),
         "How many connections may wait to be accepted.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any, cast
 
 from ottla.config import BrokerConfig
@@ -13,6 +14,7 @@ from ottla.server.session import Session
 
 SWEEP_MS = 5_000
 FRAME_GRACE_NS = 30 * 10**9  # a frame that takes longer than this must have come at least at the slowest rate
+SYSTEMS_CHOICE = -1
 SLOWEST_BYTES_PER_S = 16 * 1024
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,16 @@ class Listener:
             start_serving=False,
         )
         self.port = self._server.sockets[0].getsockname()[1]
+        for listening in self._server.sockets:
+            self._set_buffers(listening)
+
+    def _set_buffers(self, listening: socket.socket) -> None:
+        """A connection has the buffers of the socket that it was accepted on."""
+        config = self._config
+        if config.socket_send_buffer_bytes != SYSTEMS_CHOICE:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+        if config.socket_receive_buffer_bytes != SYSTEMS_CHOICE:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
 
     async def accept(self) -> None:
         """Let clients in."""
