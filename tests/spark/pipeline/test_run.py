@@ -11,8 +11,12 @@ from pyspark.sql import SparkSession
 from ottla.errors import LogDirLockedError
 from ottla.spark.loss import DataLostError
 from ottla.spark.pipeline.checkpoint import Checkpoint
+from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.engine import StraightEngine
+from ottla.spark.pipeline.run import Runner
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
+from ottla.spark.pipeline.tasks import TasksHere
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,
@@ -250,3 +254,99 @@ def test_plain_parquet_is_right_for_readers_that_know_nothing_of_commits(
     found = spark.read.parquet(str(tmp_path / "lake/rows")).collect()
     assert sorted(row.id for row in found) == list(range(30))
     assert {row["item"] for row in found} == {"book"}
+
+
+def inferred(tmp_path: Path, broker: EmbeddedBroker, topic: str, form: str = "delta") -> Pipeline:
+    sink = sink_lines(form, "evolve_schema = true\n")
+    return write_pipeline(tmp_path, broker, topic, decode='value = "json"\n', sink=sink)
+
+
+def rows_by_id(pipeline: Pipeline) -> list[dict[str, object]]:
+    table = table_sink(pipeline).arrow()
+    assert table is not None
+    return sorted(table.to_pylist(), key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_inferred_columns_grow_with_the_records(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = inferred(tmp_path, broker, topic, form)
+    produce(broker, topic, [{"id": 1, "at": "2026-01-01"}])
+    run_here(pipeline)
+    produce(broker, topic, [{"id": 2}, {"id": 3, "tags": ["a"], "deep": {"x": 1}}])
+    run_here(pipeline)
+    produce(broker, topic, [{"id": 4, "deep": {"y": "z"}}])
+    run_here(pipeline)
+    assert rows_by_id(pipeline)[2:] == [
+        {"id": 3, "at": None, "tags": ["a"], "deep": {"x": 1, "y": None}},
+        {"id": 4, "at": None, "tags": None, "deep": {"x": None, "y": "z"}},
+    ]
+
+
+def test_tasks_that_see_a_new_column_differently_agree_on_one_type(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = inferred(tmp_path, broker, topic)
+    produce(broker, topic, [{"id": 0}])
+    run_here(pipeline)
+    produce(broker, topic, [{"id": 1, "n": 1, "m": 1}], 0)
+    produce(broker, topic, [{"id": 2, "n": 2.5}, {"id": 3, "m": "text"}], 1)
+    summary = run_here(pipeline)
+    assert [row.get("n") for row in rows_by_id(pipeline)] == [None, 1.0, 2.5]
+    assert (summary.rows, summary.bad) == (2, 1)
+    assert [row["offset"] for row in bad_rows(pipeline)] == [1]
+
+
+def test_a_pipeline_with_a_pause_goes_on_until_it_is_stopped(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    run = 'checkpoint = "checkpoint"\ntrigger = "7 seconds"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, run=run)
+    produce(broker, topic, orders(0, 3))
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        produce(broker, topic, orders(3 * len(waits), 3 * len(waits) + 3))
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Runner(pipeline, lambda: StraightEngine(TasksHere()), Steps(), wait=wait).run()
+    assert landed_ids(pipeline) == list(range(9))
+    assert all(5 < seconds <= 7 for seconds in waits)
+    run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(12))
+
+
+def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic("topic", 1)
+        produce(broker, "topic", orders(0, 3))
+        run = 'checkpoint = "checkpoint"\ntrigger = "1 second"\n'
+        source = 'options = { "kafka.socket.connection.setup.timeout.ms" = "500" }\n'
+        pipeline = write_pipeline(tmp_path, broker, "topic", run=run, more_source=source)
+        steps = Steps()
+        broker.stop()
+
+        def wait(seconds: float) -> None:
+            if broker.is_running:
+                raise KeyboardInterrupt
+            broker.start()
+
+        with pytest.raises(KeyboardInterrupt):
+            Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
+    assert len(steps.notes) == 1
+    assert steps.notes[0].endswith("trying again")
+    assert landed_ids(pipeline) == list(range(3))
+
+
+def test_segment_files_are_read_without_a_broker(tmp_path: Path) -> None:
+    with EmbeddedBroker(data=tmp_path / "data") as broker:
+        broker.create_topic("topic", 2)
+        produce(broker, "topic", orders(0, 5), 0)
+        produce(broker, "topic", orders(5, 9), 1)
+    pipeline = write_pipeline(tmp_path, broker, "topic", source='topics = ["topic"]\npath = "data"\n')
+    run_here(pipeline)
+    assert landed_ids(pipeline) == list(range(9))
