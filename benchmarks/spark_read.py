@@ -118,8 +118,10 @@ def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: 
 def open_session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join((str(_ROOT), os.environ.get("PYTHONPATH", "")))
-    builder = SparkSession.builder.master("local[2]").appName("bench")
-    session = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "2g").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").appName("bench").config("spark.driver.memory", "2g")
+    for setting in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(setting, "false")
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
