@@ -15,6 +15,7 @@ from ottla.coordinator.result import Result
 from ottla.coordinator.transaction import EPOCH_BUMP, MAX_EPOCH, Expected, completed, ended
 from ottla.coordinator.transaction_records import Status, Transaction, TransactionRecord
 from ottla.coordinator.transactions import TRANSACTIONS_TOPIC
+from ottla.coordinator.verification import Verifier
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -310,6 +311,37 @@ def test_batches_that_follow_each_other_before_the_first_is_verified_all_get_in(
     world.runtime.run_pending()
     assert [world.produced(answer) for answer in answers] == [0] * 5
     world.close()
+
+
+class _Elsewhere:
+    """A coordinator on another broker, which answers when it is told to."""
+
+    def __init__(self, world: Transacting) -> None:
+        self._world = world
+        self._held: list[Callable[[], None]] = []
+        services = world.services
+        services.verifier = Verifier(services.transactions, world.replicas, self, services.node_id + 1)
+
+    def send(self, node_id: int, version: int, request: Any, done: Callable[[Any], None]) -> None:
+        self._held.append(lambda: done(self._world.ask(request, version)))
+
+    def answer(self) -> None:
+        self._held.pop(0)()
+        self._world.runtime.run_pending()
+
+
+def test_a_batch_does_not_overtake_one_whose_answer_is_still_on_its_way(txns: Transacting) -> None:
+    producer = txns.begin()
+    coordinator = _Elsewhere(txns)
+    answers: list[Any] = []
+    for sequence in (0, 1):
+        txns.call(txns.records(producer, 0, sequence), 12, answers)
+    coordinator.answer()
+    assert [txns.produced(answer) for answer in answers] == [0]
+    txns.call(txns.records(producer, 0, 2), 12, answers)  # now that the partition is known to be part of it
+    assert len(answers) == 1
+    coordinator.answer()
+    assert [txns.produced(answer) for answer in answers] == [0] * 3
 
 
 def test_a_batch_does_not_overtake_one_that_was_refused(data: str) -> None:
