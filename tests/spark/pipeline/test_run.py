@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ottla.errors import LogDirLockedError
 from ottla.spark.loss import DataLostError
+from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import StraightEngine
@@ -320,25 +321,30 @@ def test_a_pipeline_with_a_pause_goes_on_until_it_is_stopped(
     assert landed_ids(pipeline) == list(range(12))
 
 
-def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
-    with EmbeddedBroker() as broker:
-        broker.create_topic("topic", 1)
-        produce(broker, "topic", orders(0, 3))
-        run = 'checkpoint = "checkpoint"\ntrigger = "1 second"\n'
-        source = 'options = { "kafka.socket.connection.setup.timeout.ms" = "500" }\n'
-        pipeline = write_pipeline(tmp_path, broker, "topic", run=run, more_source=source)
-        steps = Steps()
-        broker.stop()
+def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    run = 'checkpoint = "checkpoint"\ntrigger = "1 second"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, run=run)
+    produce(broker, topic, orders(0, 3))
+    steps = Steps()
 
-        def wait(seconds: float) -> None:
-            if broker.is_running:
-                raise KeyboardInterrupt
-            broker.start()
+    def refused(options: ReadOptions) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
 
-        with pytest.raises(KeyboardInterrupt):
-            Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
-    assert len(steps.notes) == 1
-    assert steps.notes[0].endswith("trying again")
+    patch = pytest.MonkeyPatch()
+    patch.setattr("ottla.spark.stream.open_transport", refused)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        patch.undo()
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
+    assert steps.notes == ["[Errno 111] Connection refused; trying again"]
     assert landed_ids(pipeline) == list(range(3))
 
 
