@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
+HOT := $(shell sed -n 's|^    "\(src/ottla/.*\.py\)",$$|\1|p' setup.py)
 SEED ?= 0
 
 .PHONY: demo test interop bench lint format soak fuzz docs messages lock clean
@@ -49,12 +51,18 @@ lock: $(READY)
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
 	  --extra parquet --extra spark pyproject.toml requirements/dev.in -o requirements/dev.txt
 
-# The kernel is compiled in place; an edited kernel.py makes the environment stale.
-$(READY): requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/*/*kernel.p*)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+# Kernels and hot modules are compiled in place; an edited one makes the environment stale, and is compiled again.
+$(READY): $(INSTALLED) setup.py $(wildcard src/ottla/*/*kernel.p*) $(HOT)
+	OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace --parallel 2
+	find src -name '*.so' -exec touch {} +
+	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
+	OTTLA_COMPILE=no $(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	touch $(INSTALLED)
+
 clean:
-	rm -rf $(VENV) .build build src/ottla/*/*.so src/ottla/*/*kernel.c
+	rm -rf $(VENV) .build build src/*.so src/ottla/*.so src/ottla/*/*.so src/ottla/*/*kernel.c

@@ -13,6 +13,7 @@ from benchmarks import (
     compaction,
     durable,
     fetch,
+    groups,
     latency,
     lookup,
     memory,
@@ -22,7 +23,9 @@ from benchmarks import (
     report,
     spark_pipeline,
     spark_read,
+    spark_write,
     start,
+    transactions,
     verify,
 )  # fmt: skip
 from benchmarks.measure import FULL, QUICK, Bench
@@ -41,7 +44,10 @@ BENCHMARKS = {
     "durable": durable.run,
     "clients": clients.run,
     "start": start.run,
+    "transactions": transactions.run,
     "spark_read": spark_read.run,
+    "groups": groups.run,
+    "spark_write": spark_write.run,
     "spark_pipeline": spark_pipeline.run,
 }
 

@@ -40,6 +40,7 @@ _KAFKA_SETTINGS = {
     "num.network.threads": "3",
     "num.io.threads": "8",
     "log.index.size.max.bytes": "10485760",
+    "transaction.state.log.num.partitions": "50",
 }
 _READY = re.compile(rb"ready on \S+:(\d+) ")
 _CPU_CLOCK = 2  # as clock_getcpuclockid(3) makes its numbers out of a process id
@@ -141,10 +142,12 @@ def first_answer(port: int) -> None:
 
 
 @contextmanager
-def ottla(work_dir: Path, port: int = 0) -> Iterator[Server]:
+def ottla(work_dir: Path, port: int = 0, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
     """`ottla serve` with its data below the work directory; port 0 is any free one."""
     data_dir = work_dir / "ottla"
     command = [sys.executable, "-m", "ottla", "serve", "--data", str(data_dir), "--http", "off"]
+    for key, value in (settings or {}).items():
+        command += ("--set", f"{key}={value}")
     process = subprocess.Popen([*command, "--listen", f"{HOST}:{port}"], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -160,8 +163,9 @@ def ottla(work_dir: Path, port: int = 0) -> Iterator[Server]:
 
 
 @contextmanager
-def kafka(work_dir: Path) -> Iterator[Server]:
+def kafka(work_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
     """Kafka with its data below the work directory, with the heap and collector of its start script."""
-    broker = KafkaBroker(NEWEST, work_dir / "kafka", _KAFKA_SETTINGS, JVM_OPTIONS)
+    overrides = {**_KAFKA_SETTINGS, **(settings or {})}
+    broker = KafkaBroker(NEWEST, work_dir / "kafka", overrides, JVM_OPTIONS)
     with broker:
         yield Server("Kafka", int(broker.servers.rpartition(":")[2]), broker.pid, broker.data_dir)

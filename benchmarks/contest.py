@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -62,14 +62,16 @@ class Contest:
 
 
 @contextmanager
-def contest(bench: Bench, volume_bytes: int, loads: int = 1) -> Iterator[Contest]:
+def contest(
+    bench: Bench, volume_bytes: int, loads: int = 1, settings: Mapping[str, str] | None = None
+) -> Iterator[Contest]:
     """Start the brokers and the processes for loads. `volume_bytes` is what a round writes at most."""
     touch_memory(2 * volume_bytes)
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
-        servers = [stack.enter_context(brokers.ottla(bench.work_dir))]
+        servers = [stack.enter_context(brokers.ottla(bench.work_dir, settings=settings))]
         if bench.scale.kafka_rounds:
-            servers.append(stack.enter_context(brokers.kafka(bench.work_dir)))
+            servers.append(stack.enter_context(brokers.kafka(bench.work_dir, settings)))
         pool = stack.enter_context(ProcessPoolExecutor(loads, mp_context=spawn))
         yield Contest(bench, servers, pool)
     for path in bench.work_dir.iterdir():

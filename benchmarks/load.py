@@ -52,14 +52,25 @@ def produce(topic: Topic, shape: Shape, requests: int) -> Taken:
     for number in range(shape.connections):
         partition = number % shape.partitions
         connection = first_batch(topic, partition, batch)
-        lines.append(_Producing(connection, topic, partition, batch, shape.window, each))
-    taken = _drive([line.socket for line in lines], lines)
+        request = encoded(PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))
+        lines.append(_Repeating(connection, request, shape.window, each))
+    taken = drive([line.socket for line in lines], lines)
     expected = (each + 2) * shape.kind.records * shape.connections // shape.partitions
     for partition in range(shape.partitions):
         end = ask(topic.port, PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))
         if (offset := end.responses[0].partition_responses[0].base_offset) != expected:
             raise RuntimeError(f"partition {partition} ended at {offset} instead of {expected}")
     return taken
+
+
+def repeat(port: int, request: bytes, connections: int, window: int, requests: int) -> Taken:
+    """The same request so many times in all, on some connections."""
+    lines = []
+    for _ in range(connections):
+        connection = socket.create_connection((HOST, port), TIMEOUT_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        lines.append(_Repeating(connection, request, window, requests // connections))
+    return drive([line.socket for line in lines], lines)
 
 
 def produce_request(topic: Topic, partition: int, batch: bytes) -> ProduceRequest:
@@ -113,14 +124,14 @@ def fetch(topic: Topic, kind: Kind, log_bytes: int, passes: int, size_bytes: int
         )
         for _ in range(connections)
     ]
-    return _drive([line.socket for line in lines], lines)
+    return drive([line.socket for line in lines], lines)
 
 
 def encoded(api_key: int, version: int, message: Any) -> bytes:
     return b"".join(frame.request_parts(api_key, version, 1, "bench", message))
 
 
-def _drive(sockets: list[socket.socket], lines: list[Any]) -> Taken:
+def drive(sockets: list[socket.socket], lines: list[Any]) -> Taken:
     """Let every connection work until it says that it is done."""
     by_fd: dict[int, Callable[[int], int]] = {
         connection.fileno(): line.turn for connection, line in zip(sockets, lines, strict=True)
@@ -149,20 +160,11 @@ def _drive(sockets: list[socket.socket], lines: list[Any]) -> Taken:
     return taken
 
 
-class _Producing:
-    """A connection that keeps its window full."""
+class _Repeating:
+    """A connection that sends one request again and again, and keeps its window full."""
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        topic: Topic,
-        partition: int,
-        batch: bytes,
-        window: int,
-        requests: int,
-    ) -> None:
+    def __init__(self, connection: socket.socket, request: bytes, window: int, requests: int) -> None:
         self.socket = connection
-        request = encoded(PRODUCE, PRODUCE_VERSION, produce_request(topic, partition, batch))
         connection.sendall(request)  # to see how large an answer is
         self._answer_bytes = _LENGTH.size + _LENGTH.unpack(connection.recv(4, socket.MSG_WAITALL))[0]
         connection.recv(self._answer_bytes - 4, socket.MSG_WAITALL)

@@ -36,6 +36,9 @@ class BrokerScale:
     latency_records: int
     client_records: int
     starts: int
+    transactions: int
+    rebalances: int
+    commits: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ FULL = Scale(
     broker=BrokerScale(
         rounds=5, warm_s=3.0, produce_bytes=384 << 20, small_produce_bytes=128 << 20, requests=40_000,
         durable_requests=640, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
-        starts=7,
+        starts=7, transactions=5_000, rebalances=10, commits=20_000,
     ),
 )  # fmt: skip
 QUICK = Scale(
@@ -70,6 +73,8 @@ QUICK = Scale(
     broker=BrokerScale(
         rounds=1, warm_s=0.0, produce_bytes=9 << 20, small_produce_bytes=1 << 20, requests=400,
         durable_requests=32, log_bytes=4 << 20, fetch_passes=1, latency_records=50, client_records=500, starts=1,
+        transactions=40,
+        rebalances=1, commits=200,
     ),
 )  # fmt: skip
 

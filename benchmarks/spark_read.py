@@ -91,7 +91,7 @@ def _through_spark(bench: Bench) -> list[Figure]:
 def _race(rounds: str, rows: str, data_dir: str, port: str, topic: str) -> list[float]:
     """All sides in turn, in this process; millions of records a second."""
     count, part = int(rows), int(rows) // _CONSUMER_SHARE
-    session = _session()
+    session = open_session()
     session.dataSource.register(ReadySource)
     files = {"path": data_dir, "subscribe": topic}
     fetched = {"kafka.bootstrap.servers": f"{HOST}:{port}", "subscribe": topic}
@@ -115,7 +115,7 @@ def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: 
     )
 
 
-def _session() -> SparkSession:
+def open_session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join((str(_ROOT), os.environ.get("PYTHONPATH", "")))
     builder = SparkSession.builder.master("local[2]").appName("bench")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import statistics
@@ -40,6 +41,8 @@ def _limit(what: str, value: float, text: str, unit: str, limit: float, beside: 
 def _start(bench: Bench, *, is_cold: bool) -> Figure:
     """From the start of the process, on an empty directory, to the answer to a first Metadata request."""
     taken = []
+    # As pip does when it installs: Python may be told not to keep what it compiles.
+    compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
     for _ in range(bench.scale.broker.starts):
         if is_cold:
             _forget_code()

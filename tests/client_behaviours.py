@@ -1,4 +1,4 @@
-"""How `ottla topics`, `configs`, `produce`, `consume`, `records` and `cluster` behave: one suite for every broker.
+"""How the commands that talk to a broker behave: one suite for every broker.
 
 A test module gives a fixture `bootstrap`, the address of a broker that makes no topics by itself, and inherits
 from the classes here.
@@ -14,11 +14,13 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from typer.testing import CliRunner, Result
 
 from ottla.cli.main import app
@@ -602,3 +604,205 @@ class Pipes(Behaviours):
             assert process.stdout is not None
             process.stdout.close()
             assert process.wait(DEADLINE_S) == 141
+
+
+class Groups(Behaviours):
+    @pytest.fixture
+    def group(self, ottla: Ottla, topic: str, send: Any) -> Iterator[str]:
+        """A group that has committed offset 2 of the four in partition 0."""
+        send("a\nb\nc\nd\n")
+        name = _new_name()
+        ottla.ok("groups", "reset", name, "--to", 2, "--topic", f"{topic}:0")
+        yield name
+        ottla.ok("groups", "delete", name, "--yes", "--if-exists")
+
+    @pytest.fixture
+    def reader(self, ottla: Ottla, group: str, topic: str) -> Iterator[Consumer]:
+        """A member of the group that has its partitions."""
+        config = {
+            "bootstrap.servers": ottla.bootstrap,
+            "group.id": group,
+            "client.id": "reader",
+            "log_level": 0,
+        }
+        consumer = Consumer({**config, "enable.auto.commit": False})
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + DEADLINE_S
+        while not consumer.assignment():
+            assert time.monotonic() < deadline
+            consumer.poll(0.1)
+        yield consumer
+        consumer.close()
+
+    def test_groups_are_listed(self, ottla: Ottla, group: str) -> None:
+        assert group in ottla.ok("groups", "list").splitlines()
+        (row,) = [row for row in ottla.lines("groups", "list", "--json") if row["group"] == group]
+        assert row["state"] == "empty"
+        assert group in ottla.ok("groups", "list", "--state", "Empty")
+        assert group not in ottla.ok("groups", "list", "--state", "stable")
+        assert ottla("groups", "list", "--state", "sleepy").exit_code == 2
+        assert re.search(rf"^{group} +empty +classic$", ottla.ok("groups", "list", "--long"), re.MULTILINE)
+
+    def test_describe_shows_offsets_and_lag(self, ottla: Ottla, group: str, topic: str) -> None:
+        (described,) = ottla.lines("groups", "describe", group, "--json")
+        assert (described["state"], described["members"], described["lag"]) == ("empty", 0, 2)
+        (partition,) = described["partitions"]
+        assert partition == {
+            "topic": topic, "partition": 0, "committed": 2, "end": 4, "lag": 2,
+            "member": None, "instance": None, "client": None, "host": None,
+        }  # fmt: skip
+        assert re.search(rf"{topic} +0 +2 +4 +2 +- +-", ottla.ok("groups", "describe", group))
+
+    def test_describe_shows_who_reads_what(self, ottla: Ottla, group: str, reader: Consumer) -> None:
+        (described,) = ottla.lines("groups", "describe", group, "--json")
+        assert (described["state"], described["members"], described["assignor"]) == ("stable", 1, "range")
+        partitions = described["partitions"]
+        assert [row["partition"] for row in partitions] == [0, 1, 2]
+        assert {(row["instance"], row["client"]) for row in partitions} == {(None, "reader")}
+        assert {row["member"][:7] for row in partitions} == {"reader-"}
+        refused = ottla("groups", "reset", group, "--to", "latest")
+        assert refused.exit_code == 1
+        assert "has 1 members" in refused.stderr
+        assert ottla("groups", "delete", group, "--yes").exit_code == 1
+
+    def test_a_dry_run_changes_nothing(self, ottla: Ottla, group: str, topic: str) -> None:
+        (row,) = ottla.lines("groups", "reset", group, "--to", "latest", "--dry-run", "--json")
+        assert row == {"group": group, "topic": topic, "partition": 0, "before": 2, "after": 4, "done": False}
+        assert "dry run" in ottla("groups", "reset", group, "--to", "latest", "-n").stderr
+        assert ottla.lines("groups", "describe", group, "--json")[0]["lag"] == 2
+
+    @pytest.mark.parametrize(
+        ("place", "offset"),
+        [("earliest", 0), ("latest", 4), ("3", 3), ("99", 4), ("-1", 3), ("@0", 0), ("-0s", 4)],
+    )
+    def test_offsets_are_set_to_a_place(self, ottla: Ottla, group: str, place: str, offset: int) -> None:
+        ottla.ok("groups", "reset", group, f"--to={place}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["partitions"][0]["committed"] == offset
+
+    @pytest.mark.parametrize(("shift", "offset"), [(1, 3), (-1, 1), (0, 2), (99, 4), (-99, 0)])
+    def test_offsets_are_shifted(self, ottla: Ottla, group: str, shift: int, offset: int) -> None:
+        ottla.ok("groups", "reset", group, f"--shift={shift}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["partitions"][0]["committed"] == offset
+
+    def test_offsets_are_set_to_a_time(self, ottla: Ottla, topic: str, group: str) -> None:
+        times = [record["timestamp"] for record in ottla.lines("consume", topic, 0, "--json")]
+        ottla.ok("groups", "reset", group, f"--to=@{times[-1] + 1}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["lag"] == 0
+        ottla.ok("groups", "reset", group, f"--to=@{times[0]}")
+        assert ottla.lines("groups", "describe", group, "--json")[0]["lag"] == 4
+
+    def test_what_makes_no_sense_is_said(self, ottla: Ottla, topic: str, group: str) -> None:
+        for wrong in ((), ("--to", "latest", "--shift", 1), ("--to", "max-timestamp"), ("--to", "soon")):
+            assert ottla("groups", "reset", group, *wrong).exit_code == 2
+        nowhere = ottla("groups", "reset", group, "--shift", 1, "--topic", f"{topic}:1")
+        assert (nowhere.exit_code, "no offset" in nowhere.stderr) == (1, True)
+        nothing = ottla("groups", "reset", _new_name(), "--to", "latest")
+        assert (nothing.exit_code, "--topic" in nothing.stderr) == (1, True)
+        assert ottla("groups", "reset", group, "--to", "latest", "--topic", "no-such-topic").exit_code == 1
+        away = ottla("groups", "delete", group, "--yes", "--bootstrap", "localhost:1", "--timeout", 1)
+        assert away.exit_code == 1
+
+    def test_members_without_a_partition_are_shown(
+        self, ottla: Ottla, group: str, topic: str, reader: Consumer
+    ) -> None:
+        """One partition less than members: somebody has nothing to do."""
+        config = {
+            "bootstrap.servers": ottla.bootstrap,
+            "group.id": group,
+            "client.id": "other",
+            "log_level": 0,
+            "partition.assignment.strategy": "range",
+        }
+        others = [Consumer(config) for _ in range(3)]
+        try:
+            for other in others:
+                other.subscribe([topic])
+            deadline = time.monotonic() + DEADLINE_S
+            idle: list[Any] = []
+            while len(idle) != 1:
+                assert time.monotonic() < deadline
+                for consumer in (reader, *others):
+                    consumer.poll(0.02)
+                (described,) = ottla.lines("groups", "describe", group, "--json")
+                idle = described["idle"] if described["state"] == "stable" else []
+            assert described["members"] == 4
+            assert idle[0]["member"] not in {row["member"] for row in described["partitions"]}
+            lines = ottla.ok("groups", "describe", group).splitlines()
+            assert any(line.split()[:6] == ["-"] * 5 + [idle[0]["member"]] for line in lines)
+        finally:
+            for other in others:
+                other.close()
+
+    def test_a_group_is_deleted_once(self, ottla: Ottla, group: str) -> None:
+        assert ottla.ok("groups", "delete", group, "--yes") == f"{group}: deleted\n"
+        assert ottla("groups", "delete", group, "--yes").exit_code == 1
+        assert ottla("groups", "describe", group).exit_code == 1
+
+
+class Transactions(Behaviours):
+    @pytest.fixture
+    def producer(self, ottla: Ottla, topic: str) -> Producer:
+        """One whose transactional id is the topic's name, with a record in an open transaction."""
+        config = {"bootstrap.servers": ottla.bootstrap, "transactional.id": topic, "log_level": 0}
+        producer = Producer(config)
+        producer.init_transactions(DEADLINE_S)
+        producer.begin_transaction()
+        producer.produce(topic, "x", partition=0)
+        assert producer.flush(DEADLINE_S) == 0
+        return producer
+
+    def listed(self, ottla: Ottla, name: str, *options: str) -> list[Any]:
+        rows = ottla.lines("transactions", "list", "--json", *options)
+        return [row for row in rows if row["transactional_id"] == name]
+
+    def described(self, ottla: Ottla, name: str) -> Any:
+        (row,) = ottla.lines("transactions", "describe", name, "--json")
+        return row
+
+    @pytest.mark.usefixtures("producer")
+    def test_an_open_transaction_is_listed_and_described(self, ottla: Ottla, topic: str) -> None:
+        (row,) = self.listed(ottla, topic)
+        assert (row["coordinator"], row["state"]) == (1, "Ongoing")
+        assert self.listed(ottla, topic, "--state", "Ongoing") == [row]
+        assert self.listed(ottla, topic, "--state", "Empty", "--state", "CompleteCommit") == []
+        assert re.search(rf"^{topic} +1 +\d+ +Ongoing$", ottla.ok("transactions", "list"), re.MULTILINE)
+        found = self.described(ottla, topic)
+        assert found["partitions"] == [f"{topic}-0"]
+        assert found["producer_id"] == row["producer_id"]
+        assert (found["state"], found["timeout_ms"]) == ("Ongoing", 60_000)
+        assert 0 <= found["age_ms"] < 1000 * DEADLINE_S
+        assert re.search(
+            rf"^partitions +{topic}-0$", ottla.ok("transactions", "describe", topic), re.MULTILINE
+        )
+
+    def test_a_transaction_that_has_ended_is_described(
+        self, ottla: Ottla, topic: str, producer: Producer
+    ) -> None:
+        producer.commit_transaction(DEADLINE_S)
+        deadline = time.monotonic() + DEADLINE_S
+        while (found := self.described(ottla, topic))["state"] != "CompleteCommit":
+            assert time.monotonic() < deadline, found  # Kafka writes its markers after it has answered
+        assert found["partitions"] == []
+
+    @pytest.mark.usefixtures("producer")
+    def test_a_transaction_is_aborted_in_one_partition(self, ottla: Ottla, topic: str, send: Any) -> None:
+        send("after\n")
+        assert ottla.ok("consume", topic, 0) == ""
+        refused = ottla("transactions", "abort", topic, 0, "--start-offset", 5, "--yes")
+        assert refused.exit_code == 1
+        assert "open ones begin at 0 (producer" in refused.stderr
+        abort = ("transactions", "abort", topic, 0, "--start-offset", 0)
+        assert ottla(*abort, typed="n\n").exit_code == 1
+        assert ottla.ok("consume", topic, 0) == ""
+        assert f"in {topic}-0" in ottla.ok(*abort, typed="y\n")
+        assert ottla.ok("consume", topic, 0) == "after\n"
+        assert "none is open there" in ottla(*abort, "--yes").stderr
+
+    def test_what_is_not_there_is_told(self, ottla: Ottla, new_topic: str) -> None:
+        unknown = ottla("transactions", "describe", new_topic)
+        assert unknown.exit_code == 1
+        assert new_topic in unknown.stderr
+        assert ottla("transactions", "list", "--state", "Sleepy").exit_code == 1
+        gone = ottla("transactions", "abort", new_topic, 0, "--start-offset", 0, "--yes")
+        assert gone.exit_code == 1
+        assert new_topic in gone.stderr

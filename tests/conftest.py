@@ -24,6 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     choice = config.getoption("--kernel")
     compiled = all(kernels.compiled_file(name) for name in kernels.FILES)
+    if outdated := kernels.outdated():
+        raise pytest.UsageError(
+            f"compiled from an older source: {', '.join(outdated)}; run make .venv/.ready"
+        )
     if choice == "interpreted" or (choice == "auto" and not compiled and not kernels.has_compiler()):
         kernels.install_interpreted()
     elif not compiled:

@@ -26,6 +26,19 @@ def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:
     return next((path for end in EXTENSION_SUFFIXES if (path := directory / f"{name}{end}").exists()), None)
 
 
+def outdated() -> list[str]:
+    """Sources that were edited after they were compiled: what runs is not what they say."""
+    package = SOURCE.parent
+    shared = next(package.parent.glob("ottla__mypyc*.so"), None)  # all the hot modules in one
+    found = []
+    for compiled in package.rglob("*.so"):
+        source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
+        library = compiled if source.stem.endswith("kernel") else shared
+        if library is None or library.stat().st_mtime < source.stat().st_mtime:
+            found.append(str(source.relative_to(package)))
+    return sorted(found)
+
+
 def has_compiler() -> bool:
     command = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return shutil.which(command) is not None

@@ -32,6 +32,8 @@ OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
     "node.id": ("<none>", 1),
     "controller.listener.names": ("<none>", ()),
     "queued.max.request.bytes": ("-1", 128 << 20),
+    "socket.receive.buffer.bytes": ("102400", -1),
+    "socket.send.buffer.bytes": ("102400", -1),
     "offsets.topic.replication.factor": ("3", 1),
     "transaction.state.log.min.isr": ("2", 1),
     "transaction.state.log.replication.factor": ("3", 1),

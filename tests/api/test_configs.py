@@ -131,7 +131,7 @@ def test_what_cannot_be_described_has_its_code(world: World) -> None:
     world.make_topic("t")
     resources = [
         (TOPIC, "nope"), (TOPIC, "a b"), (TOPIC, ""), (BROKER, "9"), (BROKER, "x"), (LOGGER, "1"),
-        (CLIENT_METRICS, "m"), (GROUP, "g"),
+        (CLIENT_METRICS, "m"), (GROUP, ""),
     ]  # fmt: skip
     results = world.ask(describe(*((kind, name, None) for kind, name in resources))).results
     assert [ErrorCode(result.error_code) for result in results] == [
@@ -246,11 +246,11 @@ def test_settings_that_are_wrong_change_nothing(world: World) -> None:
 
 def test_the_answers_have_the_order_of_the_request(world: World) -> None:
     world.make_topic("t")
-    asked = [(GROUP, "g", {}), (TOPIC, "t", {"retention.ms": "5"}), (TOPIC, "a b", {}), (BROKER, "", {})]
+    asked = [(GROUP, "", {}), (TOPIC, "t", {"retention.ms": "5"}), (TOPIC, "a b", {}), (BROKER, "", {})]
     responses = world.ask(alter(*asked)).responses
     invalid = ErrorCode.INVALID_TOPIC_EXCEPTION
     assert codes(responses) == [
-        (GROUP, "g", ErrorCode.INVALID_REQUEST),
+        (GROUP, "", ErrorCode.INVALID_REQUEST),
         (TOPIC, "t", ErrorCode.NONE),
         (TOPIC, "a b", invalid),
         (BROKER, "", ErrorCode.NONE),

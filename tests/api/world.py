@@ -26,7 +26,7 @@ from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
-from ottla.storage.fs import RealFileSystem
+from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
@@ -74,12 +74,21 @@ class Refusing(AllowAll):
 class World:
     """One broker of a cluster."""
 
-    def __init__(self, data: str, *more_dirs: str, queued: bool = False, **properties: str) -> None:
+    def __init__(
+        self,
+        data: str,
+        *more_dirs: str,
+        queued: bool = False,
+        fs: FileSystem | None = None,
+        store_path: str | None = None,
+        **properties: str,
+    ) -> None:
         self.runtime = SimulatedRuntime(queued=queued)
+        self._fs = fs or RealFileSystem()
         named = {name.replace("_", "."): value for name, value in properties.items()}
         dirs = ",".join((data, *more_dirs))
         self.config = BrokerConfig.from_properties({"node.id": str(NODE), "log.dirs": dirs, **named})
-        self._store_path = f"{data}.db"
+        self._store_path = store_path or f"{data}.db"
         self.start()
 
     def start(self) -> None:
@@ -87,7 +96,7 @@ class World:
         self.metadata = Metadata(SqliteStore(self._store_path, "cluster-1"), self.runtime, NODE, self.config)
         self.metadata.open(lambda error: None)
         self.runtime.run_pending()
-        self.logs = LogManager(RealFileSystem(), self.runtime, self.config, node_id=NODE)
+        self.logs = LogManager(self._fs, self.runtime, self.config, node_id=NODE)
         self.logs.open()
         self.replicas = ReplicaManager(
             self.runtime, self.logs, self.config, NODE, self.metrics, config_of=self.metadata.topic_config

@@ -156,3 +156,11 @@ class TestOwnBroker(client_behaviours.Behaviours):
         file.write_text("a\n")
         ottla.ok("produce", new_topic, file)
         assert ottla.ok("consume", new_topic) == "a\n"
+
+
+class TestGroups(client_behaviours.Groups):
+    pass
+
+
+class TestTransactions(client_behaviours.Transactions):
+    pass

@@ -125,6 +125,16 @@ def test_several_brokers_share_a_cluster_and_one_that_dies_comes_back(tmp_path: 
     assert refusal("--data", str(data)) == "holds the data of several brokers"
 
 
+def test_brokers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    listen = f"127.0.0.1:{free_ports(2)}"
+    with Serve(tmp_path, "--data", str(data), "--listen", listen, "--brokers", "2", nodes=2) as serve:
+        serve.process.kill()
+        assert serve.process.stdout is not None
+        assert serve.process.stdout.read() == ""  # it ends when the last of them has ended
+    assert all((data / f"node.{node}/.kafka_cleanshutdown").exists() for node in (1, 2))
+
+
 def free_ports(count: int) -> int:
     """The first of `count` ports in a row that nobody listens on."""
     for first in range(20_000 + os.getpid() % 10_000, 60_000, count):

@@ -95,7 +95,7 @@ def test_a_batch_that_is_refused_for_good_is_told(cluster: Cluster, ottla_broker
 def test_a_batch_too_large_for_the_topic_is_told(cluster: Cluster) -> None:
     producer = Producer(cluster)
     producer.send({("t", 0): batch_of(b"x" * 2_000_000)})
-    with pytest.raises(BrokerError, match="MESSAGE_TOO_LARGE"):
+    with pytest.raises(BrokerError, match=r"MESSAGE_TOO_LARGE, a batch of 2.* a smaller batch.size may help"):
         producer.flush()
 
 
@@ -185,3 +185,8 @@ def test_who_takes_the_id_fences_its_former_owner(
 def test_a_producer_without_an_id_has_no_transactions(cluster: Cluster) -> None:
     with pytest.raises(RuntimeError, match="no transactions"):
         Producer(cluster).commit()
+
+
+def test_a_timeout_that_the_brokers_do_not_allow_is_told(cluster: Cluster) -> None:
+    with pytest.raises(BrokerError, match=r"allow less than transaction.timeout.ms=1000000000"):
+        Producer(cluster, "id", transaction_timeout_ms=1_000_000_000)

@@ -30,7 +30,12 @@ DIFFERENT = {
     "listeners",
     "log.dirs",
     "node.id",
+    "offsets.topic.replication.factor",
     "queued.max.request.bytes",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.replication.factor",
+    "socket.receive.buffer.bytes",
+    "socket.send.buffer.bytes",
 }
 
 

@@ -27,6 +27,12 @@ SETTINGS = {
     "log.segment.bytes": "104857600",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.max.size": "4",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
 }
 
 

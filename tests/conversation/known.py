@@ -104,7 +104,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "Features",
             "Names the features of its cluster (`metadata.version` and others) and their levels.",
-            "Names `transaction.version` only.",
+            "Names `group.version` and `transaction.version` only.",
             "There is no KRaft metadata whose format would have to be agreed on.",
             step=r"ApiVersions v[34]: .*",
             path=r"(supported|finalized)_features(\..*)?",
@@ -163,6 +163,14 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         ),
     ),
     OTHERWISE: (
+        Known(
+            "Large patterns of topics",
+            "Takes patterns of any size, and looks topics up in threads of their own.",
+            "INVALID_REGULAR_EXPRESSION for patterns of more than 5000 characters or 2000 states.",
+            "Topics are looked up between other work, in time that grows with the name and the pattern only; "
+            "a pattern must not be able to take all of it. The syntax is RE2's, as in Kafka.",
+            step=r"ConsumerGroupHeartbeat v1: a (long pattern|pattern with many states)",
+        ),
         Known(
             "Offsets that fall inside a batch",
             "Stores a batch whose records have falling offsets as it is.",
@@ -233,6 +241,30 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.queued\.max\.request\.bytes\..*",
         ),
         Known(
+            "Replicas of `__consumer_offsets`",
+            "Three, unless `offsets.topic.replication.factor` says otherwise.",
+            "One.",
+            "There is no replication yet, and one broker should do.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.offsets\.topic\.replication\.factor\..*",
+        ),
+        Known(
+            "Replicas of `__transaction_state`",
+            "Three, and two of them in sync, unless the settings say otherwise.",
+            "One.",
+            "There is no replication yet, and one broker should do.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.transaction\.state\.log\.(replication\.factor|min\.isr)\..*",
+        ),
+        Known(
+            "The buffers of a connection",
+            "Are 100 KiB (`socket.send.buffer.bytes`, `socket.receive.buffer.bytes`).",
+            "Are left to the operating system (-1), unless they are set.",
+            "With 100 KiB a request of 110 KB took half as much processor time again, and more to arrive.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.socket\.(send|receive)\.buffer\.bytes\..*",
+        ),
+        Known(
             "A default for node.id",
             "Has none.",
             "Is 1.",
@@ -243,12 +275,43 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
     ),
     CLEARER: (
         Known(
+            "OffsetFetch with an epoch, but no member",
+            "UNKNOWN_SERVER_ERROR in a consumer group.",
+            "UNKNOWN_MEMBER_ID.",
+            "It is the member that is missing.",
+            step=r"OffsetFetch v(9|10): no member.*",
+            kafka="-1",
+            ottla="25",
+        ),
+        Known(
+            "A classic group whose assignments are not a consumer's",
+            "UNKNOWN_SERVER_ERROR to a member of the newer protocol that joins, without a message.",
+            "GROUP_ID_NOT_FOUND, as for other groups that cannot be upgraded, and says why.",
+            "The same reason deserves the same answer.",
+            step=r"ConsumerGroupHeartbeat v1: a strange assignment",
+        ),
+        Known(
             "AddPartitionsToTxn for no transaction",
             "Does not answer.",
             "An empty answer.",
             "Whoever asks should not have to wait for a timeout.",
             step=r"AddPartitionsToTxn v[45]: nothing",
             kafka='"no answer"',
+        ),
+        Known(
+            "JoinGroup and SyncGroup that are asked again",
+            "A member that asks again before it was answered gets the second answer only: the first never comes.",
+            "REBALANCE_IN_PROGRESS for the first.",
+            "Whoever still waits on the old connection should not have to wait for a timeout.",
+            step=r"(JoinGroup|SyncGroup) v\d+: before the connection was lost",
+            kafka='"no answer"',
+        ),
+        Known(
+            "A protocol twice in JoinGroup",
+            "UNKNOWN_SERVER_ERROR; the group has a rebalance all the same.",
+            "INVALID_REQUEST, and nothing changes.",
+            "It is the request that is wrong.",
+            step=r"JoinGroup v\d+: a protocol twice",
         ),
         Known(
             "Null records",
@@ -281,7 +344,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             "UNKNOWN_SERVER_ERROR.",
             "INVALID_REQUEST, with a message.",
             "It is the request that is wrong.",
-            step=r"IncrementalAlterConfigs v\d+: a topic: (an unknown|a negative) operation",
+            step=r"IncrementalAlterConfigs v\d+: (a topic: )?(an unknown|a negative) operation",
         ),
         Known(
             "Fetch with a negative size",

@@ -7,6 +7,7 @@ them. Fields that have their default value are left out.
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 from uuid import UUID
@@ -24,9 +25,12 @@ _LONG_BYTES = 40
 _TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 _TIMES = {"log_append_time_ms", "timestamp", "transaction_start_time_ms", "last_timestamp"}
 _SIZES = {"total_bytes", "usable_bytes"}
+_MEMBERS = {"member_id", "leader"}
+_MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
+_SETS = {"subscribed_topic_names"}
 _NAMES = (
     "name", "topic", "topic_name", "topic_id", "partition_index", "index", "partition", "api_key", "node_id",
-    "broker_id", "resource_name", "log_dir", "key", "transactional_id",
+    "broker_id", "resource_name", "log_dir", "key", "transactional_id", "group_id", "member_id",
 )  # fmt: skip
 
 
@@ -38,6 +42,7 @@ class Normaliser:
         self._topic_ids: dict[UUID, str] = {}
         self._producer_ids: dict[int, str] = {}
         self._session_ids: dict[int, str] = {}
+        self._member_ids: dict[str, str] = {}
         self.step = ""  # what is being asked
 
     def message(self, message: Message, version: int) -> dict[str, Any]:
@@ -48,7 +53,7 @@ class Normaliser:
         name = getattr(message, "name", None) or getattr(message, "topic", None)
         if name and (topic_id := getattr(message, "topic_id", None)) is not None:
             self.topic_id(topic_id, name)
-        blank = type(message)()
+        blank = type(message)(**_needed(message))
         result = {}
         for field in message.FIELDS:
             if field.since <= version <= field.until:
@@ -63,7 +68,8 @@ class Normaliser:
         if isinstance(value, Message):
             return self.message(value, version)
         if isinstance(value, list) and field.kind != "records":
-            return [self._value(field.name, item) for item in value]
+            values = [self._value(field.name, item) for item in value]
+            return sorted(values) if field.name in _SETS else values
         if field.kind == "records":
             return self.records(b"" if value is None else bytes(value))
         return self._value(field.name, value)
@@ -110,6 +116,9 @@ class Normaliser:
             return self._session_ids.setdefault(value, f"session of: {self.step}") if value else 0
         if name == "finalized_features_epoch":
             return "some" if value >= 0 else value
+        if name in _MEMBERS and isinstance(value, str) and (found := _MEMBER_ID.fullmatch(value)):
+            prefix = "member" if found[1] is None else found[1]
+            return self._member_ids.setdefault(value, f"{prefix} {len(self._member_ids) + 1}")
         if isinstance(value, bytes | memoryview):
             return _shown(bytes(value))
         return value
@@ -169,6 +178,15 @@ class Normaliser:
         parts = [str(found.offset), str(self._time(found.timestamp)), _shown(found.key), _shown(found.value)]
         headers = ",".join(f"{_shown(name)}={_shown(value)}" for name, value in found.headers)
         return "|".join(parts + ([headers] if headers else []))
+
+
+def _needed(message: Message) -> dict[str, Message]:
+    """The parts without which there is no such message."""
+    return {
+        field.name: field.of()
+        for field in message.FIELDS
+        if field.of is not None and not field.array and field.nullable_since is None and field.tag is None
+    }
 
 
 def _shown(data: bytes | None) -> str:

@@ -43,6 +43,7 @@ class Talk:
         self.answers: dict[str, Answer] = {}
         self.normal = Normaliser(port)
         self._settled = 0
+        self._others: list[RawClient] = []
 
     # -- what is written down
 
@@ -59,8 +60,30 @@ class Talk:
 
         `only` cuts the response down to what the script is about (there may be topics of other scripts).
         """
+        return self._ask(self.client, step, version, request, client_id, only)
+
+    def begin(
+        self, step: str, version: int, request: Message, only: Callable[[Any], Any] | None = None
+    ) -> Callable[[], Any]:
+        """Send a request whose answer may take its time, on a connection of its own; the call waits for it."""
+        client = RawClient(self.client.host, self.client.port)
+        self._others.append(client)
+        client.send(version, request, CLIENT_ID)
+        return lambda: self._ask(client, step, version, request, None, only)
+
+    def _ask(
+        self,
+        client: RawClient,
+        step: str,
+        version: int,
+        request: Message,
+        client_id: str | None,
+        only: Callable[[Any], Any] | None,
+    ) -> Any:
         try:
-            response = self.request(version, request, client_id)
+            if client is self.client:
+                client.send(version, request, client_id)
+            response = frame.decode_response(request.API_KEY, version, client.receive())[1]
         except ConnectionEndedError:
             self._keep(step, request.API_KEY, version, CLOSED)
             return None
@@ -173,7 +196,8 @@ class Talk:
             pass
 
     def close(self) -> None:
-        self.client.close()
+        for client in (self.client, *self._others):
+            client.close()
 
 
 def versions(api_key: int) -> Iterator[int]:

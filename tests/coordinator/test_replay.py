@@ -13,6 +13,12 @@ from ottla.coordinator.group import GroupPhase
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.result import Producer, Result
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -41,6 +47,7 @@ class History(RuleBasedStateMachine):
             offsets_retention_check_interval_ms="60000",
         )
         self.world.make_topic("t", 3)
+        self.world.make_topic("gone", 1)
         find(self.world)
         self.joins: dict[Consumer, Pending] = {}
         self.members: list[Consumer] = []
@@ -56,14 +63,14 @@ class History(RuleBasedStateMachine):
 
     @rule(
         group=groups,
-        instance=st.sampled_from([None, None, "one"]),
+        instance=st.sampled_from([None, None, "one", "two"]),
         names=st.sampled_from([("range",), ("sticky", "range")]),
     )
     def come(self, group: str, instance: str | None, names: tuple[str, ...]) -> None:
         consumer = Consumer(self.world, group, instance=instance, protocols=names)
         self.joins[consumer] = consumer.begin_join()
 
-    @rule(ms=st.sampled_from([1, DELAY_MS, 10_000, 60_000]))
+    @rule(ms=st.sampled_from([1, DELAY_MS, 10_000, 60_000, 400_000]))
     def wait(self, ms: int) -> None:
         self.world.runtime.advance(ms)
         self.world.runtime.run_pending()
@@ -107,6 +114,22 @@ class History(RuleBasedStateMachine):
     def commit_alone(self, group: str, offset: int, partition: int) -> None:
         commit(self.world, group, offset, partition, metadata=f"at {offset}")
 
+    @rule(group=groups, offset=st.integers(0, 100), retention_ms=st.sampled_from([0, 1000, 500_000]))
+    def commit_for_a_while(self, group: str, offset: int, retention_ms: int) -> None:
+        """As clients did before version 5."""
+        entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=group,
+            retention_time_ms=retention_ms,
+            topics=[OffsetCommitRequestTopic(name="gone", partitions=[entry])],
+        )
+        self.world.ask(request, 4)
+
+    @rule()
+    def make_a_topic_anew(self) -> None:
+        self.world.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000))
+        self.world.make_topic("gone", 1)
+
     @rule(group=groups, producer=producers, offset=st.integers(0, 100), partition=st.integers(0, 2))
     def commit_in_transaction(self, group: str, producer: int, offset: int, partition: int) -> None:
         request = TxnOffsetCommitRequest(group_id=group, producer_id=producer, producer_epoch=0)
@@ -137,9 +160,12 @@ class History(RuleBasedStateMachine):
 
     @rule()
     def start_again(self) -> None:
-        before = self.known()
+        before, settled = self.known(), self.settled()
         self.world.restart()
         assert self.known() == before
+        # Groups in between go back to what they were when they last were settled.
+        after = self.settled()
+        assert {name: after.get(name) for name in settled} == settled
         self.joins.clear()
 
     @invariant()
@@ -153,19 +179,24 @@ class History(RuleBasedStateMachine):
                 assert (group.phase is GroupPhase.EMPTY) <= (not group.members)
 
     def known(self) -> list[Any]:
-        """What must survive: offsets, pending or not, and groups that are settled."""
-        found = []
-        for state in self.world.services.groups.states():
-            names = {group.group_id for group in state.groups.values()}
-            settled = {
-                group.group_id: group.snapshot()
-                for group in state.groups.values()
-                if group.phase is GroupPhase.STABLE
-            }
-            found.append(
-                (names, settled, {name: state.offsets.of(name) for name in names}, state.offsets.pending())
+        """What must survive: groups, and offsets, pending or not."""
+        return [
+            (
+                set(state.groups),
+                {name: state.offsets.of(name) for name in state.groups},
+                state.offsets.pending(),
             )
-        return found
+            for state in self.world.services.groups.states()
+        ]
+
+    def settled(self) -> dict[str, Any]:
+        """And all about groups that are stable or empty."""
+        return {
+            group.group_id: (group.phase, group.snapshot(), group.topics)
+            for state in self.world.services.groups.states()
+            for group in state.groups.values()
+            if group.phase in (GroupPhase.STABLE, GroupPhase.EMPTY)
+        }
 
 
 TestHistories = History.TestCase

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.cluster import controller
+from ottla.coordinator.loading import read_window
 from ottla.coordinator.result import LATER, Producer, Result, Shard
 from ottla.coordinator.runtime import Coordinator, InternalTopic, string_hash
 from ottla.errors import (
@@ -18,6 +19,7 @@ from ottla.errors import (
     RecordTooLargeError,
 )
 from ottla.records.control import Marker
+from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
 TOPIC = InternalTopic("__test_state", 4, 1, {"cleanup.policy": "compact"}, 5000)
@@ -66,6 +68,8 @@ class Values:
 class Coordinated(World):
     """A broker with a coordinator of such dictionaries."""
 
+    turns = True  # whether the loop goes on after each command
+
     def start(self) -> None:
         super().start()
         self.coordinator: Coordinator[Values, Pair] = Coordinator(
@@ -82,6 +86,8 @@ class Coordinated(World):
         """What was answered so far: responses, or errors."""
         answers: list[Any] = []
         self.coordinator.run(key, command, lambda response, error: answers.append(error or response))
+        if self.turns:
+            self.runtime.run_pending()
         return answers
 
     def put(self, key: str, value: str | None, **more: Any) -> list[Any]:
@@ -142,6 +148,7 @@ def test_what_is_answered_is_there_after_a_restart(world: Coordinated) -> None:
 def test_a_command_sees_what_was_written_before_it_is_safe_but_is_answered_after(data: str) -> None:
     world = Coordinated(f"{data}/0", queued=True, log_flush_interval_messages="1")
     world.make()
+    world.turns = False
     put, got = world.put("k", "v"), world.get("k")
     failed = world.run("k", _refuse)
     assert (put, got, failed) == ([], [], [])
@@ -149,6 +156,35 @@ def test_a_command_sees_what_was_written_before_it_is_safe_but_is_answered_after
     assert (put, got) == (["put"], ["v"])
     assert isinstance(failed[0], InvalidRequestError)
     world.close()
+
+
+def test_what_is_written_in_one_turn_is_one_batch_in_its_order(world: Coordinated) -> None:
+    world.turns = False
+    answers = [world.put("k", str(number)) for number in range(20)]
+    assert not any(answers)
+    in_txn = world.put("k", "in a transaction", producer=Producer(7, 0))
+    answers += (world.put("k", str(number)) for number in range(20, 40))
+    large = world.put("k", "x" * 200_000)
+    world.runtime.run_pending()
+    assert answers == [["put"]] * 40
+    assert (in_txn, large) == (["put"], ["put"])
+    partition = world.replicas.partition(TopicPartition(TOPIC.name, world.coordinator.partition_of("k")))
+    assert partition is not None
+    assert partition.log is not None
+    window = read_window(partition.log, 0, Codec())
+    assert window is not None
+    assert [len(batch.records) for batch in window.batches] == [20, 1, 20, 1]
+    written = [value for batch in window.batches for _, (_, value) in batch.records]
+    assert written == [*map(str, range(20)), "in a transaction", *map(str, range(20, 40)), "x" * 200_000]
+
+
+def test_what_was_not_appended_in_its_turn_is_told_when_the_partition_goes(world: Coordinated) -> None:
+    world.turns = False
+    answers = world.put("k", "v")
+    for state in world.coordinator.states():
+        state.shard.unload(NotCoordinatorError("gone"))
+    world.runtime.run_pending()
+    assert [type(answer) for answer in answers] == [NotCoordinatorError]
 
 
 def _refuse(state: Values, now_ms: int) -> Result[Pair]:

@@ -26,6 +26,7 @@ from ottla.protocol.messages.txn_offset_commit import (
 )
 from ottla.records import batch
 from ottla.records.builder import build_batch
+from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
@@ -38,10 +39,20 @@ OLD, NEW = 4, 5  # EndTxn: without and with a new epoch
 class Transacting(World):
     """A broker with a topic `t` of two partitions, and one producer's view of it."""
 
-    def __init__(self, data: str, **settings: str) -> None:
+    def __init__(
+        self,
+        data: str,
+        *,
+        queued: bool = False,
+        fs: FileSystem | None = None,
+        store_path: str | None = None,
+        **settings: str,
+    ) -> None:
         few = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "2"}
-        super().__init__(data, log_index_size_max_bytes="4096", **few, **settings)
-        self.make_topic("t", 2)
+        small = {"log_index_size_max_bytes": "4096", **few, **settings}
+        super().__init__(data, queued=queued, fs=fs, store_path=store_path, **small)
+        if "t" not in self.image.topics:
+            self.make_topic("t", 2)
         for kind in (0, 1):
             self.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[ID]))
 
@@ -65,10 +76,15 @@ class Transacting(World):
         return answer.producer_id, answer.producer_epoch
 
     def add(
-        self, producer: tuple[int, int], partitions: Iterable[int] = (0,), topic: str = "t", version: int = 3
+        self,
+        producer: tuple[int, int],
+        partitions: Iterable[int] = (0,),
+        topic: str = "t",
+        version: int = 3,
+        name: str = ID,
     ) -> list[int]:
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=ID,
+            v3_and_below_transactional_id=name,
             v3_and_below_producer_id=producer[0],
             v3_and_below_producer_epoch=producer[1],
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
@@ -77,10 +93,32 @@ class Transacting(World):
         return [entry.partition_error_code for entry in found.results_by_partition]
 
     def produce(
-        self, producer: tuple[int, int], partition: int = 0, sequence: int = 0, version: int = 11
+        self,
+        producer: tuple[int, int],
+        partition: int = 0,
+        sequence: int = 0,
+        version: int = 11,
+        **more: Any,
     ) -> int:
+        answer = self.ask(self.records(producer, partition, sequence, **more), version)
+        return self.produced(answer)
+
+    @staticmethod
+    def produced(answer: Any) -> int:
+        """The code for the one partition of a produce request."""
+        code: int = answer.responses[0].partition_responses[0].error_code
+        return code
+
+    def records(
+        self,
+        producer: tuple[int, int],
+        partition: int,
+        sequence: int,
+        name: str = ID,
+        value: bytes = b"v",
+    ) -> ProduceRequest:
         data = build_batch(
-            [(self.runtime.now_ms(), b"k", b"v", ())],
+            [(self.runtime.now_ms(), b"k", value, ())],
             producer_id=producer[0],
             producer_epoch=producer[1],
             base_sequence=sequence,
@@ -89,22 +127,29 @@ class Transacting(World):
         topic = TopicProduceData(
             name="t", partition_data=[PartitionProduceData(index=partition, records=bytes(data))]
         )
-        answer = self.ask(ProduceRequest(transactional_id=ID, acks=-1, topic_data=[topic]), version)
-        code: int = answer.responses[0].partition_responses[0].error_code
-        return code
+        return ProduceRequest(transactional_id=name, acks=-1, topic_data=[topic])
 
-    def add_offsets(self, producer: tuple[int, int], group: str = GROUP, version: int = 4) -> int:
+    def add_offsets(
+        self, producer: tuple[int, int], group: str = GROUP, version: int = 4, name: str = ID
+    ) -> int:
         request = AddOffsetsToTxnRequest(
-            transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], group_id=group
+            transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], group_id=group
         )
         code: int = self.ask(request, version).error_code
         return code
 
-    def commit_offset(self, producer: tuple[int, int], offset: int, version: int = 4) -> int:
+    def commit_offset(
+        self,
+        producer: tuple[int, int],
+        offset: int,
+        version: int = 4,
+        name: str = ID,
+        group: str = GROUP,
+    ) -> int:
         entry = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         request = TxnOffsetCommitRequest(
-            transactional_id=ID,
-            group_id=GROUP,
+            transactional_id=name,
+            group_id=group,
             producer_id=producer[0],
             producer_epoch=producer[1],
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[entry])],
@@ -112,9 +157,11 @@ class Transacting(World):
         code: int = self.ask(request, version).topics[0].partitions[0].error_code
         return code
 
-    def end(self, producer: tuple[int, int], *, commit: bool = True, version: int = OLD) -> Any:
+    def end(
+        self, producer: tuple[int, int], *, commit: bool = True, version: int = OLD, name: str = ID
+    ) -> Any:
         request = EndTxnRequest(
-            transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=commit
+            transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], committed=commit
         )
         return self.ask(request, version)
 
@@ -137,10 +184,10 @@ class Transacting(World):
             return "open"
         return "aborted" if found.aborted_transactions else "committed"
 
-    def committed_offset(self) -> int:
+    def committed_offset(self, group: str = GROUP) -> int:
         topic = OffsetFetchRequestTopics(name="t", partition_indexes=[0])
         request = OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])], require_stable=True
+            groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic])], require_stable=True
         )
         entry = self.ask(request, 9).groups[0].topics[0].partitions[0]
         assert entry.error_code == 0, entry

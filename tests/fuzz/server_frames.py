@@ -19,6 +19,16 @@ TOPICS = ("t", "u", "new")
 SHAPES = 12  # different requests of one version
 _NUMBERS = (0, 1, 2, 127, 128, 255, 256, 32767, 65535, 1 << 20, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 _NAMES = ("name", "topic", "topic_name", "resource_name", "topic_names")
+# So that requests of one block meet the same groups, members and transactions.
+_COORDINATED = {
+    "group_id": ("g", "h"),
+    "member_id": ("", "m"),
+    "group_instance_id": ("i",),
+    "transactional_id": ("x", "y"),
+    "protocol_type": ("consumer",),
+    "protocol_name": ("range",),
+    "key_type": (0, 1),
+}
 _VERSIONS = [
     (api.key, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)
 ]
@@ -56,6 +66,8 @@ def _make_real(message: Message, random: Random, topic_ids: tuple[Any, ...]) -> 
                     _make_real(part, random, topic_ids)
         elif field.name in _NAMES and value is not None:
             setattr(message, field.name, [random.choice(TOPICS)] if field.array else random.choice(TOPICS))
+        elif field.name in _COORDINATED and value is not None and not field.array:
+            setattr(message, field.name, random.choice(_COORDINATED[field.name]))
         elif field.kind == "uuid" and value is not None:
             setattr(message, field.name, random.choice(topic_ids))
         elif field.kind == "records" and value is not None:

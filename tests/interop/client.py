@@ -123,6 +123,7 @@ class KafkaClient(Client):
     """The Java client of one Kafka version; its tools are in the same JVM."""
 
     def __init__(self, version: str, servers: str, log_file: Path) -> None:
+        self.servers = servers
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
         command = ["java", *JVM_OPTIONS, logging, "-cp", class_path(version), "KafkaOps", servers]
         super().__init__(command, log_file)

@@ -32,10 +32,23 @@ def class_path(version: str) -> str:
     """The class path of one Kafka version with our own classes compiled against it."""
     require_java()
     home = BUILD / f"kafka-{version}"
+    return _compiled(home, JAVA_SOURCES / "pom.xml", version, _sources(version))
+
+
+@cache
+def streams_class_path(version: str) -> str:
+    """The class path of our one application of Kafka Streams."""
+    require_java()
+    folder = JAVA_SOURCES / "streams"
+    home = BUILD / f"kafka-streams-{version}"
+    return _compiled(home, folder / "pom.xml", version, [folder / "WordCount.java"])
+
+
+def _compiled(home: Path, pom: Path, version: str, sources: list[Path]) -> str:
+    """Jars and our own classes beside them."""
     if not (home / "jars").exists():
-        _copy_jars(version, home)
+        _copy_jars(pom, version, home)
     classes = home / "classes"
-    sources = _sources(version)
     if any(_is_stale(classes / f"{source.stem}.class", source) for source in sources):
         options = ["-XDsuppressNotes", "-Xlint:-removal", "-cp", f"{home}/jars/*", "-d", str(classes)]
         subprocess.run(["javac", *options, *map(str, sources)], check=True)
@@ -53,12 +66,12 @@ def _sources(version: str) -> list[Path]:
     return [JAVA_SOURCES / f"{name}.java" for name in names]
 
 
-def _copy_jars(version: str, home: Path) -> None:
+def _copy_jars(pom: Path, version: str, home: Path) -> None:
     partial = home / "partial"
     shutil.rmtree(partial, ignore_errors=True)
     subprocess.run(
         [
-            *("mvn", "-q", "-B", "-f", str(JAVA_SOURCES / "pom.xml"), f"-Dkafka.version={version}"),
+            *("mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}"),
             *("dependency:copy-dependencies", "-DincludeScope=runtime"),
             *(f"-DexcludeArtifactIds={OTHER_BINDINGS}", f"-DoutputDirectory={partial}"),
         ],

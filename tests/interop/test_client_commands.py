@@ -70,3 +70,11 @@ class TestReading(client_behaviours.Reading):
 
 class TestPipes(client_behaviours.Pipes):
     pass
+
+
+class TestGroups(client_behaviours.Groups):
+    pass
+
+
+class TestTransactions(client_behaviours.Transactions):
+    pass

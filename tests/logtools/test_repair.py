@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli import log_repair
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogDirLockedError, OffsetOutOfRangeError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.offline import compact, first_offset_at, measure, reindex, trim
 from ottla.logtools.repair import RepairPlan, apply_repair, plan_repair
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
-from ottla.logtools.source import list_partition
+from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.records import batch
@@ -265,6 +266,17 @@ def test_checkpoints_keep_every_entry_that_can_be_true(data_dir: Path) -> None:
     assert (data_dir / "recovery-point-offset-checkpoint.quarantine").read_bytes() == before
     assert check(data_dir) == []
     assert plan_checkpoints(FS, str(data_dir), ends) == []
+
+
+def test_a_log_is_cut_and_a_checkpoint_that_cannot_be_read_written_anew_in_one_go(
+    data_dir: Path, log_dir: Path
+) -> None:
+    (data_dir / "replication-offset-checkpoint").write_bytes(b"0\n1\norders 0 1\xff\n")
+    last = log_dir / f"{LAST}.log"
+    last.write_bytes(last.read_bytes()[:-10])
+    target = resolve(FS, str(data_dir))
+    assert log_repair.run(FS, target, write=True, skip_corrupt=False, as_json=False)
+    assert defects(data_dir) == []
 
 
 def test_the_lock_of_another_process_is_respected_and_given_back(data_dir: Path) -> None:

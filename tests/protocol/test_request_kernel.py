@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from ottla.protocol import frame, request_kernel
 from ottla.protocol.decoding import compile_decoder
 from ottla.protocol.message import Message
+from ottla.protocol.messages import APIS
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.wire import DecodeError
 from tests import kernels
 
 VERSIONS = range(ProduceRequest.FLEXIBLE_SINCE, ProduceRequest.VERSIONS[1] + 1)
-FLEXIBLE_SINCE = {0: 9, 1: 12, 3: 9}
+FLEXIBLE_SINCE = {api.key: api.flexible_since for api in APIS.values()}
 
 
 def interpreted() -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -49,12 +50,16 @@ def test_no_more_connections_than_allowed(
         assert broker.broker.metrics.connections_refused == 1
 
 
-def test_a_flood_of_connections_does_not_keep_a_good_client_out() -> None:
+def test_a_flood_of_connections_does_not_keep_a_good_client_out(caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedBroker({"max.connections.per.ip.overrides": "127.0.0.1:40"}) as broker, Wire(broker) as good:
         good.ping()
         flood = [Wire(broker) for _ in range(200)]
         good.ping()
-        wait_until(lambda: connections(broker) <= 40)
+        wait_until(lambda: broker.broker.metrics.connections_refused == 161 and connections(broker) <= 40)
+        broker.clock.advance(MINUTE_MS)
+        lines = caplog.text.count("refusing a connection")
+        assert lines < 10  # the log is not flooded too: one for every few seconds
+        assert sum(map(int, re.findall(r"refused (\d+) more connections", caplog.text))) == 161 - lines
         for wire in flood:
             wire.socket.close()
         wait_until(lambda: connections(broker) == 1)
@@ -167,3 +172,25 @@ def test_what_a_full_broker_has_not_read_is_not_taken_for_slowness(wordy: Embedd
         wordy.clock.advance(5 * MINUTE_MS)
         for _ in range(20):
             deaf.read_frame()
+
+
+def buffers(of: socket.socket) -> list[int]:
+    return [of.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+
+
+def test_connections_have_the_buffers_that_are_set() -> None:
+    settings = {"socket.send.buffer.bytes": 30_000, "socket.receive.buffer.bytes": 20_000}
+    with EmbeddedBroker(settings) as broker, Wire(broker) as wire:
+        wire.ping()
+        (session,) = broker.broker.listener._sessions
+        accepted = session._transport.get_extra_info("socket")
+        assert buffers(accepted) == [60_000, 40_000]  # Linux doubles them, to have room for its own notes
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"socket.send.buffer.bytes": -1, "socket.receive.buffer.bytes": -1}]
+)
+def test_otherwise_the_system_chooses_the_buffers(settings: dict[str, object]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as usual, EmbeddedBroker(settings) as broker:
+        (listening,) = broker.broker.listener._server.sockets
+        assert buffers(listening) == buffers(usual)

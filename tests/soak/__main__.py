@@ -18,12 +18,16 @@ from tests.reliability import (
     bit_rot,
     broker_power_loss,
     crowds,
+    exactly_once,
     faults,
+    groups_under_fire,
     histories,
     kill_under_load,
     pipeline_exactly_once,
     power_loss,
+    spark_exactly_once,
     torn_files,
+    transaction_kills,
 )
 from tests.reliability.scenarios import Case, CaseError, run_cases
 
@@ -37,6 +41,10 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
+    "transaction_kills": (transaction_kills, 6),
+    "exactly_once": (exactly_once, 1),
+    "groups_under_fire": (groups_under_fire, 1),
+    "spark_exactly_once": (spark_exactly_once, 1),
     "pipeline_exactly_once": (pipeline_exactly_once, 1),
 }
 

@@ -164,6 +164,15 @@ def test_topic_and_partition_may_be_columns(broker: EmbeddedBroker, topic: str) 
     assert len(_read(broker, f"{topic}-b")) == 4
 
 
+def test_a_topic_that_is_met_late_is_looked_up_in_between(broker: EmbeddedBroker, topic: str) -> None:
+    names = [topic, f"{topic}-b", f"{topic}-c"]
+    for name in names[1:]:
+        broker.create_topic(name, 3)
+    rows = [pa.record_batch({"topic": [name] * 500, "value": ["x" * 90] * 500}) for name in names]
+    assert send_rows(_options(broker, batch_size="2000"), rows) == Sent(1500)
+    assert [len(_read(broker, name)) for name in names] == [500, 500, 500]
+
+
 def test_many_rows_fill_batches_and_keep_their_order(broker: EmbeddedBroker, topic: str) -> None:
     batches = [
         pa.record_batch({"key": [str(n % 7) for n in span], "value": [f"{n:06}" for n in span]})

@@ -374,7 +374,7 @@ def test_a_failed_write_takes_the_directory_offline_and_nothing_of_it_is_kept(
 
 
 def test_a_failed_write_of_an_epoch_takes_the_directory_offline(world: World) -> None:
-    point = Point("rename", "leader-epoch-checkpoint.tmp", "ottla.storage.checkpoint.replace_file")
+    point = Point("rename", "leader-epoch-checkpoint.tmp", "ottla.storage.checkpoint.put_in_place")
     world.fs = world.dir.fs = FaultyFileSystem(world.fs, Fault(point))
     log = world.load()
     with pytest.raises(StorageError):

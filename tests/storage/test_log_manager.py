@@ -400,7 +400,7 @@ def test_without_any_directory_there_is_no_broker(broker: Broker) -> None:
 def test_a_failed_checkpoint_takes_its_directory_offline(two: Broker) -> None:
     manager = two.open()
     manager.close()
-    point = Point("rename", "recovery-point-offset-checkpoint.tmp", "ottla.storage.checkpoint.replace_file")
+    point = Point("rename", "recovery-point-offset-checkpoint.tmp", "ottla.storage.checkpoint.put_in_place")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point, nth=2)))
     manager.get_or_create(A)
     manager.checkpoint()

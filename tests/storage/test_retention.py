@@ -227,7 +227,7 @@ def test_a_restart_forgets_nothing_and_brings_nothing_back(any_world: World) -> 
     [
         Point("rename", "*.log", "ottla.storage.segment.rename"),
         Point("unlink", "*.snapshot", "ottla.storage.snapshots.delete_before"),
-        Point("rename", "leader-epoch-checkpoint.tmp", "ottla.storage.checkpoint.replace_file"),
+        Point("rename", "leader-epoch-checkpoint.tmp", "ottla.storage.checkpoint.put_in_place"),
     ],
 )
 def test_an_error_of_the_disk_takes_the_directory_offline(world: World, point: Point) -> None:

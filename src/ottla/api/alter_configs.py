@@ -1,4 +1,4 @@
-"""AlterConfigs (v0 to v2) and IncrementalAlterConfigs (v0 to v1): settings of topics and brokers, changed for good.
+"""AlterConfigs (v0 to v2) and IncrementalAlterConfigs (v0 to v1): settings changed for good.
 
 AlterConfigs gives all settings of a resource and resets what it does not name; IncrementalAlterConfigs sets, resets,
 adds to and takes from single ones. A change takes effect without a restart, and is answered when it has. Each
@@ -18,7 +18,13 @@ from ottla.api.configs import NOT_THERE, ConfigResource, broker_number, configs_
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster import config_changes
-from ottla.cluster.config_changes import Alteration, BrokerAlterations, TopicAlterations
+from ottla.cluster.config_changes import (
+    Alteration,
+    Alterations,
+    BrokerAlterations,
+    GroupAlterations,
+    TopicAlterations,
+)
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.outcome import Outcome
 from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError
@@ -101,7 +107,7 @@ def _alter(
     counts = Counter((one.resource_type, one.name) for one in wanted)
     answers: list[_Answer] = []
     places: list[int] = []  # of the alterations, among the answers
-    alterations: list[TopicAlterations | BrokerAlterations] = []
+    alterations: list[Alterations] = []
     for one in wanted:
         answer = _Answer(one.resource_type, one.name)
         refusal = configs_refusal(services, call, Operation.ALTER_CONFIGS, one.resource_type, one.name)
@@ -139,13 +145,15 @@ def _alter(
         reply(answers)
 
 
-def _alteration(services: Services, one: _Wanted) -> TopicAlterations | BrokerAlterations:
+def _alteration(services: Services, one: _Wanted) -> Alterations:
     if one.resource_type == ConfigResource.TOPIC:
         if not one.name:
             raise InvalidRequestError("Topics have no settings in common: a name is needed.")
         if not is_topic_name(one.name):
             raise InvalidTopicError(f"{one.name[:300]!r} is not the name of a topic.")
         return TopicAlterations(one.name, one.changes, one.whole)
+    if one.resource_type == ConfigResource.GROUP:
+        return GroupAlterations(one.name, one.changes, one.whole)
     if one.resource_type == ConfigResource.BROKER:
         return BrokerAlterations(broker_number(services, one.name), one.changes, one.whole)
     known = one.resource_type in set(ConfigResource)

@@ -23,7 +23,7 @@ from ottla.protocol.messages.api_versions import (
 )
 
 KEY = 18
-FEATURES = {"transaction.version": 2}  # the level at which the cluster uses each
+FEATURES = {"group.version": 1, "transaction.version": 2}  # the level at which the cluster uses each
 _FEATURES_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

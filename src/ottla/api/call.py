@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class Peer(Protocol):
@@ -22,7 +22,7 @@ class Call:
     """A decoded request and the way to answer it: once, now or later, on the loop's thread.
 
     A handler either returns the response, or returns PENDING and uses `reply` when the answer is there. A response is
-    a message, or a bytearray: a whole frame with its length. After the connection has gone, `is_open` is False and
+    a message, or bytes: a whole frame with its length. After the connection has gone, `is_open` is False and
     answers go nowhere.
     """
 
@@ -76,6 +76,6 @@ class Call:
         self.reply(CLOSE_CONNECTION)
 
 
-NO_RESPONSE = object()
-CLOSE_CONNECTION = object()
-PENDING = object()  # what a handler returns when it will `reply` later
+NO_RESPONSE: Final = object()
+CLOSE_CONNECTION: Final = object()
+PENDING: Final = object()  # what a handler returns when it will `reply` later

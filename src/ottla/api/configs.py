@@ -1,8 +1,8 @@
-"""DescribeConfigs, v1 to v4: the settings of topics and brokers, with where each value comes from.
+"""DescribeConfigs, v1 to v4: the settings of topics, brokers and groups, with where each value comes from.
 
 A broker describes itself (its own id) and what was set for all brokers (an empty name). Synonyms are told if asked
 for; from v3 on also each setting's type, and its documentation if asked for. No list of keys and an empty one ask for
-all. Log levels, client metrics and groups have settings in Kafka that ottla does not have: INVALID_REQUEST.
+all. Log levels and client metrics have settings in Kafka that ottla does not have: INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ottla.cluster.config_views import (
     ConfigView,
     broker_config_views,
     cluster_config_views,
+    group_config_views,
     topic_config_views,
 )
 from ottla.errors import (
@@ -56,17 +57,19 @@ class ConfigResource(IntEnum):
 NOT_THERE = {
     ConfigResource.BROKER_LOGGER: "ottla does not change log levels while it runs.",
     ConfigResource.CLIENT_METRICS: "ottla does not collect metrics of clients.",
-    ConfigResource.GROUP: "ottla has no settings of groups.",
 }
 
 
 def configs_refusal(
     services: Services, call: Call, operation: Operation, resource_type: int, name: str
 ) -> ErrorCode:
-    """NONE if the client may do this with the settings of a topic or broker."""
+    """NONE if the client may do this with the settings of a topic, group or broker."""
     if resource_type == ConfigResource.TOPIC:
         allowed = services.authorizer.allows(call.peer, operation, Resource.TOPIC, name)
         return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if resource_type == ConfigResource.GROUP:
+        allowed = services.authorizer.allows(call.peer, operation, Resource.GROUP, name)
+        return ErrorCode.NONE if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
     allowed = services.authorizer.allows(call.peer, operation, Resource.CLUSTER, CLUSTER_NAME)
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -120,7 +123,7 @@ class _Answer:
         return DescribeConfigsResult(resource_type=kind, resource_name=name, configs=settings)
 
     def _of(self, kind: int, name: str, keys: tuple[str, ...]) -> list[DescribeConfigsResourceResult]:
-        source = self._topic(name) if kind == ConfigResource.TOPIC else self._broker(kind, name)
+        source = self._source(kind, name)
         found = self._settings.get((source, keys))
         if found is None:
             views = self._views(kind, name, keys or None)
@@ -131,6 +134,16 @@ class _Answer:
                 f"More than {MAX_SETTINGS} settings in one answer: ask for fewer at once."
             )
         return found
+
+    def _source(self, kind: int, name: str) -> Hashable:
+        """What settings come from: those of two resources are the same where this is."""
+        if kind == ConfigResource.TOPIC:
+            return self._topic(name)
+        if kind == ConfigResource.GROUP:
+            if not name:
+                raise InvalidRequestError("There are no settings for all groups: name one.")
+            return "group", frozenset(self._image.group_configs.get(name, {}).items())
+        return self._broker(kind, name)
 
     def _topic(self, name: str) -> Hashable:
         """What a topic's settings come from, if there is such a topic."""
@@ -151,6 +164,8 @@ class _Answer:
         node_id, static = self._services.node_id, self._services.metadata.config.properties
         if kind == ConfigResource.TOPIC:
             return topic_config_views(self._image, name, node_id, static, only)
+        if kind == ConfigResource.GROUP:
+            return group_config_views(self._image, name, self._services.metadata.config, only)
         if not name:
             return cluster_config_views(self._image, only)
         return broker_config_views(self._image, node_id, static, only)

@@ -1,5 +1,7 @@
 """Groups as an administrator sees them: DescribeGroups (v0 to v6), ListGroups (v0 to v5), DeleteGroups (v0 to v2).
 
+A group id may be empty here, as it may be where offsets are committed.
+
 DescribeGroups v6 says GROUP_ID_NOT_FOUND where there is no such group; before, it is just dead. ListGroups v4 picks by
 state, v5 by type of group.
 """
@@ -10,10 +12,11 @@ from typing import Any
 
 from ottla.api.access import CLUSTER_NAME, NOT_ASKED, Operation, Resource, authorized_operations
 from ottla.api.call import PENDING, Call
-from ottla.api.groups import code_of, refusal
+from ottla.api.groups import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.group import Group, GroupPhase
+from ottla.coordinator.consumer_group import ConsumerGroup
+from ottla.coordinator.group import CONSUMER_PROTOCOL, Group, GroupPhase
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
@@ -32,7 +35,6 @@ from ottla.protocol.messages.describe_groups import (
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 _NOT_FOUND_SINCE = 6
-_CLASSIC = "classic"
 
 
 @api(15)
@@ -46,8 +48,8 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
             call.reply(DescribeGroupsResponse(groups=[answers[at] for at in range(len(wanted))]))
 
     def ask(place: int, group_id: str) -> None:
-        code = refusal(services, call, group_id, Operation.DESCRIBE)
-        if code:
+        if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, group_id):
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
             take(place, DescribedGroup(group_id=group_id, error_code=code))
             return
 
@@ -55,7 +57,7 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
             if described is None:
                 code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
                 described = DescribedGroup(group_id=group_id, error_code=code)
-            elif request.include_authorized_operations:
+            elif request.include_authorized_operations and not described.error_code:
                 described.authorized_operations = authorized_operations(
                     services.authorizer, call.peer, Resource.GROUP, group_id
                 )
@@ -74,13 +76,14 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
 
 def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
     group = state.find(group_id)
-    if group is None:
+    if not isinstance(group, Group):
         is_told = version >= _NOT_FOUND_SINCE
+        problem = "not found" if group is None else "is not a classic group"
         return DescribedGroup(
             group_id=group_id,
             group_state=GroupPhase.DEAD.value,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if is_told else None,
+            error_message=f"Group {group_id} {problem}." if is_told else None,
         )
     is_stable = group.phase is GroupPhase.STABLE
     return DescribedGroup(
@@ -94,9 +97,9 @@ def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
                 group_instance_id=member.instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                # Until all is settled nobody can say what a member's words mean.
+                # Until all is settled nobody can say what a member's words mean; what it has, it may still have.
                 member_metadata=member.metadata(group.protocol) if is_stable else b"",
-                member_assignment=member.assignment if is_stable else b"",
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],
@@ -111,8 +114,8 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
     allows, peer = services.authorizer.allows, call.peer
     sees_all = allows(peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
 
-    def wanted(group: Group) -> bool:
-        return (not states or group.phase.value.lower() in states) and (not types or _CLASSIC in types)
+    def wanted(group: Group | ConsumerGroup) -> bool:
+        return (not states or group.phase.value.lower() in states) and (not types or _type(group) in types)
 
     def done(answers: list[tuple[Any, BrokerError | None]]) -> None:
         response = ListGroupsResponse()
@@ -129,18 +132,22 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
         call.reply(response)
 
     def command(state: GroupState, now_ms: int) -> Result[Any]:
-        return Result([_listed(group) for group in state.groups.values() if wanted(group)])
+        return Result([_listed(group) for group in state.all_groups() if wanted(group)])
 
     services.groups.run_everywhere(command, done)
     return PENDING
 
 
-def _listed(group: Group) -> ListedGroup:
+def _type(group: Group | ConsumerGroup) -> str:
+    return "classic" if isinstance(group, Group) else "consumer"
+
+
+def _listed(group: Group | ConsumerGroup) -> ListedGroup:
     return ListedGroup(
         group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
+        protocol_type=(group.protocol_type or "") if isinstance(group, Group) else CONSUMER_PROTOCOL,
         group_state=group.phase.value,
-        group_type=_CLASSIC.capitalize(),
+        group_type=_type(group),
     )
 
 
@@ -156,9 +163,8 @@ def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) 
             call.reply(DeleteGroupsResponse(results=results))
 
     def ask(group_id: str) -> None:
-        code = refusal(services, call, group_id, Operation.DELETE)
-        if code:
-            take(group_id, code)
+        if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.GROUP, group_id):
+            take(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return
         services.groups.run(
             group_id,

@@ -55,7 +55,8 @@ def _answer(call: Call, failed: Callable[[int], Any]) -> Callable[[Any, BrokerEr
 @api(11)
 def join_group(services: Services, call: Call, request: JoinGroupRequest) -> object:
     def failed(code: int) -> JoinGroupResponse:
-        return JoinGroupResponse(member_id=request.member_id, error_code=code)
+        name = None if call.version >= _NO_PROTOCOL_SINCE else ""
+        return JoinGroupResponse(member_id=request.member_id, error_code=code, protocol_name=name)
 
     def reply(response: JoinGroupResponse | None, error: BrokerError | None) -> None:
         if response is None:
@@ -74,6 +75,8 @@ def join_group(services: Services, call: Call, request: JoinGroupRequest) -> obj
         <= config.group_max_session_timeout_ms
     ):
         return failed(ErrorCode.INVALID_SESSION_TIMEOUT)
+    if len({protocol.name for protocol in request.protocols}) != len(request.protocols):
+        return failed(ErrorCode.INVALID_REQUEST)
     host = "/" + call.peer.address.rpartition(":")[0]  # as Kafka writes addresses
     joining = Joining(request, call.version, call.client_id or "", host, reply)
     services.groups.run(request.group_id, lambda state, now_ms: state.join(joining, now_ms), reply)

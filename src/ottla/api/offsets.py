@@ -10,7 +10,7 @@ A group id may be empty here: consumers without a group keep offsets under it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
@@ -79,7 +79,7 @@ def offset_commit(services: Services, call: Call, request: OffsetCommitRequest) 
                     entry.committed_metadata or "",
                 )
                 for entry in topic.partitions
-                if (id(topic), entry.partition_index) not in refused
+                if not refused or (id(topic), entry.partition_index) not in refused
             ],
         )
         for topic in request.topics
@@ -94,9 +94,10 @@ def offset_commit(services: Services, call: Call, request: OffsetCommitRequest) 
             found = refused.get((id(topic), partition))
             if found is not None:
                 return found
-            return failure if codes is None else codes[topic.name, partition]
+            return failure if codes is None else codes.get((topic.name, partition), ErrorCode.NONE)
 
-        call.reply(_commit_response(request, code))
+        is_fine = codes is not None and not codes and not refused
+        call.reply(_commit_response(request, None if is_fine else code))
 
     services.groups.run(
         request.group_id, lambda state, now_ms: state.commit(request, call.version, commits, now_ms), reply
@@ -131,23 +132,32 @@ def _refused_commits(
 
 
 def _commit_response(
-    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int]
+    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int] | None
 ) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=entry.partition_index, error_code=code(topic, entry.partition_index)
-                    )
-                    for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    """What became of each partition; without `code` all is well."""
+    topics = []
+    for topic in request.topics:
+        if not topic.partitions:
+            continue
+        if code is None:
+            partitions = [_committed(entry.partition_index) for entry in topic.partitions]
+        else:
+            partitions = [
+                OffsetCommitResponsePartition(
+                    partition_index=entry.partition_index, error_code=code(topic, entry.partition_index)
+                )
+                for entry in topic.partitions
+            ]
+        topics.append(
+            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
+    return OffsetCommitResponse(topics=topics)
+
+
+@lru_cache(maxsize=1000)
+def _committed(partition: int) -> OffsetCommitResponsePartition:
+    """Most partitions of most answers."""
+    return OffsetCommitResponsePartition(partition_index=partition)
 
 
 # -- OffsetFetch
@@ -204,6 +214,7 @@ def _fetch_group(
         return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
 
     def command(state: GroupState, now_ms: int) -> Result[object]:
+        state.check_fetch(wanted.group_id, wanted.member_id, wanted.member_epoch)
         topics = wanted.topics
         if topics is None:
             topics = _all_topics(services, state, wanted.group_id, allowed)
@@ -374,5 +385,6 @@ def _deleted(request: OffsetDeleteRequest, codes: Codes) -> OffsetDeleteResponse
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )

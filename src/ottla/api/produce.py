@@ -12,9 +12,10 @@ acks=0 is never answered; if anything failed, the connection is closed so that t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from struct import Struct
+from typing import Final
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
@@ -40,22 +41,21 @@ from ottla.replica.results import AppendResult
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 
-KEY = 0
-ADMIN_CLIENT_ID = "__admin_client"  # the one client that may write to internal topics
+KEY: Final = 0
+ADMIN_CLIENT_ID: Final = "__admin_client"  # the one client that may write to internal topics
 
-_ONE_BATCH_SINCE = 3
-_ZSTD_SINCE = 7
-_CURRENT_LEADER_SINCE = 10
-_TOPIC_IDS_SINCE = 13
-_NONE = ErrorCode.NONE
-_WRITE = Operation.WRITE
-_TOPIC = Resource.TOPIC
-_NO_BATCH = -1
-_MIN_LENGTH = 14  # of the smallest message that ever was
-_FORM = Struct(">8xi4xb4xh")  # length, magic, attributes
-_CORRELATION_ID = Struct(">i")
-_OFFSETS = Struct(">qqq")  # base offset, append time, log start offset
-_TEMPLATES = 10_000
+_ONE_BATCH_SINCE: Final = 3
+_ZSTD_SINCE: Final = 7
+_CURRENT_LEADER_SINCE: Final = 10
+_TOPIC_IDS_SINCE: Final = 13
+_NONE: Final = ErrorCode.NONE
+_WRITE: Final = Operation.WRITE
+_TOPIC: Final = Resource.TOPIC
+_NO_BATCH: Final = -1
+_MIN_LENGTH: Final = 14  # of the smallest message that ever was
+_FORM: Final = Struct(">8xi4xb4xh")  # length, magic, attributes
+_OFFSETS: Final = Struct(">qqq")  # base offset, append time, log start offset
+_TEMPLATES: Final = 10_000
 
 
 class _Produce:
@@ -86,12 +86,12 @@ class _Produce:
         return self._answer
 
     def _append(self, entries: list[tuple[TopicPartition, Bytes]]) -> None:
-        request, replicas = self._request, self._services.replicas
-        wait = replicas.append(
+        request, appends = self._request, self._services.replicas.appends
+        wait = appends.append(
             acks=request.acks, timeout_ms=request.timeout_ms, entries=entries, done=self._done
         )
         if wait is not None:
-            self._call.on_closed = lambda: replicas.cancel_append(wait)
+            self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
 
     def _check_transaction(self, layout: _Layout) -> None:
         """Append what the coordinator of the transaction agrees to."""
@@ -147,27 +147,30 @@ class _Produce:
             self._call.reply(self._answer)
 
 
-def _only_answer(call: Call, request: ProduceRequest, appended: AppendResult) -> bytearray:
+def _only_answer(call: Call, request: ProduceRequest, appended: AppendResult) -> bytes:
     """The answer to a request of one partition that went well."""
-    (topic,) = request.topic_data
+    topic = request.topic_data[0]
     _, _, _, base_offset, append_time, start_offset, _ = appended
-    whole, position = _template(call.version, topic.name, topic.topic_id, topic.partition_data[0].index)
-    answer = bytearray(whole)
-    _CORRELATION_ID.pack_into(answer, frame.CORRELATION_ID_AT, call.correlation_id)
-    _OFFSETS.pack_into(answer, position, base_offset, append_time, start_offset)
-    return answer
+    fill, head, middle, tail = _template(
+        call.version, topic.name, topic.topic_id, topic.partition_data[0].index
+    )
+    return fill(head, call.correlation_id, middle, base_offset, append_time, start_offset, tail)
 
 
 @lru_cache(maxsize=_TEMPLATES)
-def _template(version: int, name: str, topic_id: uuid.UUID | None, index: int) -> tuple[bytes, int]:
-    """Such an answer for one partition, and where in it the numbers are that differ from one to the next."""
+def _template(
+    version: int, name: str, topic_id: uuid.UUID | None, index: int
+) -> tuple[Callable[..., bytes], bytes, bytes, bytes]:
+    """Such an answer for one partition: what puts it together, and what of it is the same each time."""
     mark = 0x6F_74_74_6C_61_21_21_21
     slot = PartitionProduceResponse(
         index=index, base_offset=mark, log_append_time_ms=mark, log_start_offset=mark
     )
     topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[slot])
     whole = b"".join(frame.response_parts(KEY, version, 0, ProduceResponse(responses=[topic])))
-    return whole, whole.rindex(_OFFSETS.pack(mark, mark, mark))
+    head, rest = whole[: frame.CORRELATION_ID_AT], whole[frame.CORRELATION_ID_AT + 4 :]
+    middle, _, tail = rest.rpartition(_OFFSETS.pack(mark, mark, mark))
+    return Struct(f">{len(head)}si{len(middle)}sqqq{len(tail)}s").pack, head, middle, tail
 
 
 class _Layout:

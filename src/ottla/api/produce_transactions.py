@@ -46,20 +46,24 @@ def check_transaction(
         done({key: (code, "the records are of several producers") for key, _ in entries})
         return
     transactional_id = request.transactional_id
-    if (
-        not producers
-        or transactional_id is None
-        or not services.metadata.broker_config.transaction_partition_verification_enable
-    ):
+    supports = _SUPPORTS.get(call.version, Supports.OLD_ERRORS)
+    if not producers or transactional_id is None or not is_asked_for(services, supports):
         done({})
         return
     ((producer, sequences),) = producers.items()
-    supports = _SUPPORTS.get(call.version, Supports.OLD_ERRORS)
 
     def checked(codes: dict[TopicPartition, int]) -> None:
         done({key: _told(ErrorCode(code), supports) for key, code in codes.items() if code})
 
     services.verifier.check(transactional_id, producer, sequences, supports, checked)
+
+
+def is_asked_for(services: Services, supports: Supports) -> bool:
+    """Whether coordinators are asked. Clients that count on being added by it cannot do without."""
+    return (
+        supports is Supports.ADDING
+        or services.metadata.broker_config.transaction_partition_verification_enable
+    )
 
 
 def _is_transactional(records: Bytes) -> bool:

@@ -86,6 +86,8 @@ APIS: dict[int, Api] = {entry.key: entry for entry in (
     Api(61, "DescribeProducers", 0, 0, "transaction_admin"),
     Api(65, "DescribeTransactions", 0, 0, "transaction_admin"),
     Api(66, "ListTransactions", 0, 1, "transaction_admin"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, "consumer_groups"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, "consumer_groups"),
     Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )}
 # fmt: on

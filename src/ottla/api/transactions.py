@@ -245,6 +245,7 @@ def write_txn_markers(services: Services, call: Call, request: WriteTxnMarkersRe
         return WriteTxnMarkersResponse(
             markers=[_written(marker, dict.fromkeys(_partitions(marker), refused)) for marker in markers]
         )
+    markers = [marker for marker in markers if any(topic.partition_indexes for topic in marker.topics)]
     if not markers:
         return WriteTxnMarkersResponse()
     results: dict[int, WritableTxnMarkerResult] = {}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
+from ottla.api.produce_transactions import is_asked_for
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups import OFFSETS_TOPIC
@@ -49,9 +50,9 @@ def txn_offset_commit(services: Services, call: Call, request: TxnOffsetCommitRe
         return _response(request, lambda *place: refused[place])
 
     def reply(codes: GroupCodes | None, error: BrokerError | None) -> None:
-        failure = _code(call, error)
         known = refused if codes is None else {**codes, **refused}
-        call.reply(_response(request, lambda *place: known.get(place, failure)))
+        others = _code(call, error) if codes is None else ErrorCode.NONE
+        call.reply(_response(request, lambda *place: known.get(place, others)))
 
     if not request.group_id:
         return _response(request, lambda *place: refused.get(place, ErrorCode.INVALID_GROUP_ID))
@@ -78,15 +79,13 @@ def _verify(
         else:
             then()
 
+    supports = _SUPPORTS.get(call.version, Supports.OLD_ERRORS)
     if services.groups.leader_of(request.group_id) != services.node_id:
         then()  # which says that the group is not looked after here
-    elif services.metadata.broker_config.transaction_partition_verification_enable:
+    elif is_asked_for(services, supports):
+        producer = Expected(request.producer_id, request.producer_epoch)
         services.verifier.check(
-            request.transactional_id,
-            Expected(request.producer_id, request.producer_epoch),
-            {partition: _NO_SEQUENCE},
-            _SUPPORTS.get(call.version, Supports.OLD_ERRORS),
-            checked,
+            request.transactional_id, producer, {partition: _NO_SEQUENCE}, supports, checked
         )
     else:
         then()

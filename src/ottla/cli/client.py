@@ -55,6 +55,9 @@ ValidateOption = Annotated[
 _NEXT_BY_NAME = {
     "UNKNOWN_TOPIC_OR_PART": "`ottla topics list` shows what there is",
     "TOPIC_ALREADY_EXISTS": "--if-not-exists takes that for success",
+    "GROUP_ID_NOT_FOUND": "`ottla groups list` shows them",
+    "NON_EMPTY_GROUP": "stop its members first; `ottla groups describe` shows them",
+    "GROUP_AUTHORIZATION_FAILED": "ask for the right on this group",
     "INVALID_CONFIG": "`ottla configs show topic NAME --all` lists the settings",
     "TOPIC_AUTHORIZATION_FAILED": "ask for the right on this topic",
     "CLUSTER_AUTHORIZATION_FAILED": "ask for the right on this cluster",

@@ -9,7 +9,7 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.repair import Step, apply_repair, plan_repair
+from ottla.logtools.repair import RepairPlan, Step, apply_repair, plan_repair
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
 from ottla.logtools.source import DataDir, NotALogError, Partition, SideFile, Target, partitions_of
 from ottla.logtools.verify_data_dir import check_own_files, surroundings
@@ -33,33 +33,60 @@ def run(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_j
 
 
 def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool) -> bool:
-    steps = left = skippable = 0
-    ends: dict[TopicPartition, int] = {}
+    tally = Tally(write=write, as_json=as_json)
     with progress_bar(fs, target, "repair") as on_progress:
         for partition in partitions_of(fs, target):
             plan = plan_repair(
                 fs, partition, surroundings(fs, partition), on_progress, skip_corrupt=skip_corrupt
             )
-            _show(plan.steps, plan.needs_skip, plan.unmended, as_json=as_json, write=write)
+            tally.tell(plan)
             if write and plan.steps:
                 apply_repair(fs, plan)
-            if partition.topic_partition is not None and not layout.parse_marked_dir(partition.name):
-                ends[partition.topic_partition] = plan.end_offset
-            steps += len(plan.steps)
-            skippable += len(plan.needs_skip)
-            left += len(plan.unmended) + len(plan.needs_skip)
+            tally.add(partition, plan)
     if isinstance(target, DataDir):
-        planned = plan_checkpoints(fs, target.path, ends)
+        tally.mend_checkpoints(fs, target)
+    return tally.finish()
+
+
+class Tally:
+    """Tells what is done to each log and to the data directory, and counts."""
+
+    def __init__(self, *, write: bool, as_json: bool) -> None:
+        self._write = write
+        self._as_json = as_json
+        self._skippable = 0
+        self._ends: dict[TopicPartition, int] = {}
+        self.steps: list[Step] = []
+        self.left: list[Finding] = []
+
+    def tell(self, plan: RepairPlan) -> None:
+        self._show(plan.steps, plan.needs_skip, plan.unmended)
+        self._skippable += len(plan.needs_skip)
+
+    def add(self, partition: Partition, plan: RepairPlan) -> None:
+        """The plan was carried out, if that was asked for."""
+        if partition.topic_partition is not None and not layout.parse_marked_dir(partition.name):
+            self._ends[partition.topic_partition] = plan.end_offset
+
+    def mend_checkpoints(self, fs: FileSystem, target: DataDir) -> None:
+        planned = plan_checkpoints(fs, target.path, self._ends)
         own = Findings()
         check_own_files(fs, target, own)
         unmended = [finding for finding in own.all() if finding.level == DEFECT]
-        _show([step for step, _ in planned], [], unmended, as_json=as_json, write=write)
-        if write:
+        self._show([step for step, _ in planned], [], unmended)
+        if self._write:
             apply_checkpoints(fs, planned)
-        steps, left = steps + len(planned), left + len(unmended)
-    if not as_json:
-        print(_summary(steps, left, skippable, write=write))
-    return left == 0
+
+    def finish(self) -> bool:
+        """Whether nothing is left that this does not mend."""
+        if not self._as_json:
+            print(_summary(len(self.steps), len(self.left), self._skippable, write=self._write))
+        return not self.left
+
+    def _show(self, steps: list[Step], needs_skip: list[Finding], unmended: list[Finding]) -> None:
+        _show(steps, needs_skip, unmended, as_json=self._as_json, write=self._write)
+        self.steps += steps
+        self.left += [*needs_skip, *unmended]
 
 
 def _show(

@@ -5,27 +5,26 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from ottla.cli import log_side_files
 from ottla.cli.json_text import to_json
 from ottla.cli.log_options import format_size, format_time
+from ottla.cli.tables import console_for_stdout, new_table
 from ottla.logtools.show import LogPicture, SegmentPicture, picture
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
 from ottla.storage.fs import FileSystem
 
 _MAX_PRODUCERS = 20
-_PIPE_WIDTH = 200  # a table in a file or a pipe is not cut to some terminal's width
 
 
 def run(fs: FileSystem, target: Target, *, as_json: bool) -> None:
     if isinstance(target, SideFile):
         log_side_files.dump(fs, target, as_json=as_json)
         return
-    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
-    summary = _table("partition", "segments>", "size>", "offsets>", "last record")
+    console = console_for_stdout()
+    summary = new_table("partition", "segments>", "size>", "offsets>", "last record")
     for partition in partitions_of(fs, target):
         shown = picture(fs, partition)
         if as_json:
@@ -82,7 +81,7 @@ def _print(console: Console, partition: Partition, shown: LogPicture) -> None:
 
 
 def _segments(segments: list[SegmentPicture]) -> Table:
-    table = _table(
+    table = new_table(
         "segment", "size>", "offsets>", "from", "to", "index>", "bytes/entry>", "time index>", "aborted>", ""
     )
     for segment in segments:
@@ -107,7 +106,7 @@ def _segments(segments: list[SegmentPicture]) -> Table:
 
 
 def _producers(shown: LogPicture) -> Table:
-    table = _table(
+    table = new_table(
         "producer>", "epoch>", "last sequence>", "last offset>", "last record", "open transaction>"
     )
     for entry in shown.producers[:_MAX_PRODUCERS]:
@@ -121,17 +120,6 @@ def _producers(shown: LogPicture) -> Table:
         )
     if len(shown.producers) > _MAX_PRODUCERS:
         table.add_row(f"+ {len(shown.producers) - _MAX_PRODUCERS} more")
-    return table
-
-
-def _table(*columns: str) -> Table:
-    """A column whose name ends in > is set right."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        right = column.endswith(">")
-        table.add_column(
-            column.rstrip(">"), justify="right" if right else "left", no_wrap=not right or column == "size>"
-        )
     return table
 
 

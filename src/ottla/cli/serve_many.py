@@ -27,7 +27,8 @@ class _Child:
     def start(self) -> None:
         # The same command line with the node's number: the child takes its ports and its directory from that.
         command = [sys.executable, "-m", "ottla", "serve", *self._words, "--node", str(self.node)]
-        self.process = subprocess.Popen(command)
+        # The other end of its standard input closes with this process, however that ends: no broker stays behind.
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE)
         self.started = time.monotonic()
 
     def look(self) -> None:

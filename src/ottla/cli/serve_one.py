@@ -15,7 +15,7 @@ import uvloop
 
 from ottla.broker import Broker
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
-from ottla.server.request_log import LoggingDispatcher
+from ottla.server.request_log import logging_dispatcher
 
 log = logging.getLogger("ottla")
 
@@ -25,18 +25,22 @@ def run_broker(options: Options, *, log_requests: bool, json_logs: bool) -> None
     _set_up_logging(json_logs=json_logs)
     settings = one_broker(options)
     if log_requests:
-        settings = dataclasses.replace(settings, make_dispatcher=LoggingDispatcher)
+        settings = dataclasses.replace(settings, make_dispatcher=logging_dispatcher)
     warning = unknown_keys_warning(options)
     if warning:
         log.warning(warning)
-    uvloop.run(_serve(Broker(settings)))
+    uvloop.run(_serve(Broker(settings), is_child=options.node is not None))
 
 
-async def _serve(broker: Broker) -> None:
+async def _serve(broker: Broker, *, is_child: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if is_child:
+        loop.add_reader(
+            sys.stdin.fileno(), stop.set
+        )  # nothing ever comes but the end, when the parent is gone
     await broker.start(_Progress().show)
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
@@ -48,6 +52,8 @@ async def _serve(broker: Broker) -> None:
     await asyncio.wait((halted, told), return_when=asyncio.FIRST_COMPLETED)
     halted.cancel()
     told.cancel()
+    if is_child:
+        loop.remove_reader(sys.stdin.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.remove_signal_handler(number)  # a second one ends the process at once
     await broker.stop()

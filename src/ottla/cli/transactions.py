@@ -41,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_NO_TRANSACTION = -1
 StateOption = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only those in this state, such as Ongoing. May be repeated."),
@@ -146,10 +147,13 @@ def abort(
         wanted = TopicRequest(name=topic, partition_indexes=[partition])
         answer = cluster.ask(leader, DescribeProducersRequest(topics=[wanted])).topics[0].partitions[0]
         check(answer.error_code, f"{topic}-{partition}")
-        found = [one for one in answer.active_producers if one.current_txn_start_offset == start_offset]
-        if not found:
-            fail(f"no open transaction begins at offset {start_offset} of {topic}-{partition}", "")
-        producer = found[0]
+        begun = {one.current_txn_start_offset: one for one in answer.active_producers}
+        begun.pop(_NO_TRANSACTION, None)
+        producer = begun.get(start_offset)
+        if producer is None:
+            open_ones = ", ".join(f"{at} (producer {begun[at].producer_id})" for at in sorted(begun))
+            hint = f"open ones begin at {open_ones}" if begun else "none is open there"
+            fail(f"no transaction begins at offset {start_offset} of {topic}-{partition}", hint)
         if not yes:
             typer.confirm(f"Abort the transaction of producer {producer.producer_id}?", abort=True)
         marker = WritableTxnMarker(

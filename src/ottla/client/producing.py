@@ -65,7 +65,9 @@ class Producer:
 
         def begin() -> None:
             answer = self._cluster.ask(self._coordinator(), request)
-            self._check(answer.error_code, "no producer id")
+            is_long = answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+            hint = f"the brokers allow less than transaction.timeout.ms={timeout_ms}" if is_long else None
+            self._check(answer.error_code, "no producer id", hint)
             self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
 
         self._cluster.retrying(begin)
@@ -170,6 +172,8 @@ class Producer:
             raise failure
 
     def _take_one(self, key: TopicPartition, code: int, detail: str | None) -> None:
+        if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+            detail = f"a batch of {len(self._unanswered[key])} bytes; a smaller batch.size may help"
         if code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._check(code, f"{key[0]}-{key[1]}", detail)
         self._unanswered.pop(key, None)

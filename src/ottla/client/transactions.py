@@ -43,5 +43,7 @@ def end_transaction(cluster: Cluster, held: HeldTransaction, *, committed: bool)
 def check_producer(code: int, what: str, transactional_id: str | None, detail: str | None = None) -> None:
     """Raise what a broker said to a producer, if it said no."""
     if code in _FENCED and transactional_id is not None:
-        raise ProducerFencedError(f"{what}: another producer has taken over {transactional_id}")
+        raise ProducerFencedError(
+            f"{what}: another producer has taken over {transactional_id}, or the transaction has run out of time"
+        )
     check(code, what, detail)

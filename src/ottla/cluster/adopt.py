@@ -7,7 +7,7 @@ is only read, so Kafka comes back to what it knew; what it cannot know is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -50,6 +50,26 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
             store.close()
     changed = [name for name in found.topics if after.topics[name] is not before.topics.get(name)]
     return Adopted(found, store_path, changed)
+
+
+def register_topic(
+    fs: FileSystem,
+    log_dir: str,
+    topic: str,
+    config: Mapping[str, str],
+    randrange: Callable[[int], int],
+) -> None:
+    """Make a topic whose partitions lie in a log directory one of the cluster's; whoever asks holds the directory."""
+    found = survey(fs, [log_dir])
+    found.topics = {topic: found.topics[topic]}
+    found.topics[topic].config = dict(config)
+    found.broker_configs = {}
+    store = SqliteStore(f"{log_dir}/{DB_FILE}", found.cluster_id, _first_producer_id(randrange))
+    store.open()
+    try:
+        store.update(lambda image: take_over(image, found))
+    finally:
+        store.close()
 
 
 def _first_producer_id(randrange: Callable[[int], int]) -> int:

@@ -1,4 +1,4 @@
-"""How settings of topics and brokers change. Pure; each resource changes whole or not at all.
+"""How settings of topics, brokers and groups change. Pure; each resource changes whole or not at all.
 
 Kafka answers a wrong value of a topic with INVALID_CONFIG and one of a broker with INVALID_REQUEST; so does this.
 """
@@ -16,10 +16,12 @@ from ottla.cluster.outcome import Outcome, Result
 from ottla.config import (
     BROKER_KEYS,
     DYNAMIC_BROKER_KEYS,
+    GROUP_KEYS,
     TOPIC_KEYS,
     BrokerConfig,
     ConfigKey,
     LogConfig,
+    check_group_config,
     to_text,
 )
 from ottla.errors import (
@@ -68,23 +70,37 @@ class BrokerAlterations:
     whole: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAlterations:
+    """Changes of one group's settings. The group need not be there."""
+
+    group: str
+    changes: Sequence[Alteration]
+    whole: bool = False
+
+
+Alterations = TopicAlterations | BrokerAlterations | GroupAlterations
+
+
 def alter_configs(
     image: ClusterImage,
-    alterations: Sequence[TopicAlterations | BrokerAlterations],
+    alterations: Sequence[Alterations],
     config: BrokerConfig,
     *,
     validate_only: bool = False,
 ) -> Outcome:
-    """Change the settings of topics and brokers; one result for each, in order. A resource given twice is refused."""
+    """Change settings; one result for each, in order. A resource given twice is refused."""
     given = Counter(_resource(one) for one in alterations)
     start, results = image, []
     for one in alterations:
-        name = one.topic if isinstance(one, TopicAlterations) else _broker_name(one.node_id)
+        _, name = _resource(one)
         try:
             if given[_resource(one)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             if isinstance(one, TopicAlterations):
                 image = _alter_topic(image, one, config)
+            elif isinstance(one, GroupAlterations):
+                image = _alter_group(image, one, config)
             else:
                 image = _alter_broker(image, one, config)
         except BrokerError as error:
@@ -94,10 +110,12 @@ def alter_configs(
     return Outcome(start if validate_only else image, results)
 
 
-def _resource(one: TopicAlterations | BrokerAlterations) -> tuple[str, str]:
-    return (
-        ("topic", one.topic) if isinstance(one, TopicAlterations) else ("broker", _broker_name(one.node_id))
-    )
+def _resource(one: Alterations) -> tuple[str, str]:
+    if isinstance(one, TopicAlterations):
+        return "topic", one.topic
+    if isinstance(one, GroupAlterations):
+        return "group", one.group
+    return "broker", _broker_name(one.node_id)
 
 
 def _broker_name(node_id: int | None) -> str:
@@ -139,6 +157,19 @@ def _alter_broker(image: ClusterImage, one: BrokerAlterations, config: BrokerCon
     except ConfigError as error:
         raise InvalidRequestError(str(error)) from error
     return image if changed == own else image_after
+
+
+def _alter_group(image: ClusterImage, one: GroupAlterations, config: BrokerConfig) -> ClusterImage:
+    if not one.group:
+        raise InvalidRequestError("There are no settings for all groups: name one.")
+    _check_form(one.changes)
+    own = image.group_configs.get(one.group, {})
+    changed = _applied(own, one.changes, one.whole, GROUP_KEYS)
+    check_group_config(changed, config)
+    if changed == own:
+        return image
+    configs = {**image.group_configs, one.group: changed}
+    return replace(image, group_configs={group: kept for group, kept in configs.items() if kept})
 
 
 def _check_form(changes: Sequence[Alteration]) -> None:

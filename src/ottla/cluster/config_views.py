@@ -14,9 +14,12 @@ from ottla.cluster.image import ClusterImage
 from ottla.config import (
     BROKER_KEYS,
     DYNAMIC_BROKER_KEYS,
+    GROUP_KEYS,
     INTERNAL_KEYS,
     TOPIC_KEYS,
+    BrokerConfig,
     ConfigKey,
+    GroupConfig,
     parse,
     resolve,
     to_text,
@@ -32,6 +35,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_GROUP = 8
 
 
 _TYPE_NUMBERS = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
@@ -129,6 +133,20 @@ def cluster_config_views(image: ClusterImage, only: Iterable[str] | None = None)
             text = _text(key, common[key.name])
             synonyms = [ConfigSynonym(key.name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER)]
             views.append(_view(key, text, synonyms, read_only=key.name not in DYNAMIC_BROKER_KEYS))
+    return views
+
+
+def group_config_views(
+    image: ClusterImage, group: str, config: BrokerConfig, only: Iterable[str] | None = None
+) -> list[ConfigView]:
+    """The settings of a group that need not be there; what it does not set is the broker's, and called a default."""
+    own = image.group_configs.get(group, {})
+    values = GroupConfig.of(own, config).as_properties()
+    views = []
+    for key in _chosen(GROUP_KEYS, only):
+        source = ConfigSource.DYNAMIC_GROUP if key.name in own else ConfigSource.DEFAULT
+        text = to_text(values[key.name])
+        views.append(_view(key, text, [ConfigSynonym(key.name, text, source)], read_only=False))
     return views
 
 

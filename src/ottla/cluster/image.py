@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -67,6 +67,7 @@ class ClusterImage:
     topic_names: Mapping[uuid.UUID, str] = field(default_factory=dict)
     # Dynamic settings: those of one broker by node id, and under None those of all brokers.
     broker_configs: Mapping[int | None, Mapping[str, str]] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by group id
 
     @property
     def controller_id(self) -> int:

@@ -41,23 +41,19 @@ class Metadata:
     # -- reading
 
     @property
-    def image(self) -> ClusterImage:
-        return self._image
-
-    @property
     def broker_config(self) -> BrokerConfig:
         """This broker's settings now, with those that were changed while it runs."""
         return self._broker_config
 
     def broker_properties(self) -> dict[str, str]:
         """The same as text: what the file says, and what was changed since."""
-        return broker_properties(self._image, self.node_id, self.config.properties)
+        return broker_properties(self.image, self.node_id, self.config.properties)
 
     def topic_config(self, topic: str) -> LogConfig:
         """The settings of a topic's logs: its own, else this broker's defaults. Also of one that is not there yet."""
         found = self._topic_configs.get(topic)
         if found is None:
-            info = self._image.topics.get(topic)
+            info = self.image.topics.get(topic)
             own = info.config if info else {}
             found = self._resolved(own) if own else self._topic_defaults
             self._topic_configs[topic] = found
@@ -122,7 +118,7 @@ class Metadata:
         """Another broker may have changed the store: look."""
 
         def work() -> ClusterImage | None:
-            return None if self._store.revision() == self._image.revision else self._store.load()
+            return None if self._store.revision() == self.image.revision else self._store.load()
 
         self._lane.submit(work, lambda image, error: self._take(image, error, done or (lambda error: None)))
 
@@ -159,7 +155,7 @@ class Metadata:
 
     def _apply(self, image: ClusterImage, ready: Callable[[], None]) -> None:
         """Make it the current one and tell everybody; `ready` once all of them have carried it out."""
-        old = self._image
+        old = self.image
         if image.revision == old.revision and old.cluster_id:
             ready()
             return
@@ -177,7 +173,7 @@ class Metadata:
         one_is_ready()
 
     def _set_image(self, image: ClusterImage) -> None:
-        self._image = image
+        self.image = image  # the newest that this broker knows; changed only here
         self._topic_configs: dict[str, LogConfig] = {}
         properties = self.broker_properties()
         try:

@@ -170,6 +170,9 @@ def _read_image(db: sqlite3.Connection) -> ClusterImage:
     broker_configs: dict[int | None, dict[str, str]] = {}
     for node_id, key, value in db.execute("SELECT node_id, key, value FROM broker_config"):
         broker_configs.setdefault(None if node_id == _ALL_BROKERS else node_id, {})[key] = value
+    group_configs: dict[str, dict[str, str]] = {}
+    for group_id, key, value in db.execute("SELECT group_id, key, value FROM group_config"):
+        group_configs.setdefault(group_id, {})[key] = value
     return ClusterImage(
         cluster_id=cluster_id,
         revision=revision,
@@ -177,6 +180,7 @@ def _read_image(db: sqlite3.Connection) -> ClusterImage:
         topics=topics,
         topic_names={topic.topic_id: name for name, topic in topics.items()},
         broker_configs=broker_configs,
+        group_configs=group_configs,
     )
 
 
@@ -205,7 +209,17 @@ def _write_changes(db: sqlite3.Connection, old: ClusterImage, new: ClusterImage)
             db.execute("DELETE FROM broker_config WHERE node_id = ?", (node_id,))
             rows = [(node_id, key, value) for key, value in kept.items()]
             db.executemany("INSERT INTO broker_config VALUES (?, ?, ?)", rows)
+    _write_group_configs(db, old, new)
     db.execute("UPDATE cluster SET cluster_id = ?, revision = ?", (new.cluster_id, new.revision))
+
+
+def _write_group_configs(db: sqlite3.Connection, old: ClusterImage, new: ClusterImage) -> None:
+    for group_id in old.group_configs.keys() | new.group_configs.keys():
+        kept = new.group_configs.get(group_id, {})
+        if old.group_configs.get(group_id, {}) != kept:
+            db.execute("DELETE FROM group_config WHERE group_id = ?", (group_id,))
+            rows = [(group_id, key, value) for key, value in kept.items()]
+            db.executemany("INSERT INTO group_config VALUES (?, ?, ?)", rows)
 
 
 def _write_topic(db: sqlite3.Connection, old: TopicInfo | None, new: TopicInfo) -> None:

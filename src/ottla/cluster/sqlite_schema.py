@@ -53,6 +53,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (node_id, key)
         ) STRICT, WITHOUT ROWID""",
     ),
+    (
+        """CREATE TABLE group_config (
+            group_id TEXT NOT NULL,
+            key TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (group_id, key)
+        ) STRICT, WITHOUT ROWID""",
+    ),
 )
 
 

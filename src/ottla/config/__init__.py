@@ -7,6 +7,7 @@ from ottla.config.broker_config import (
     BrokerConfig,
     unknown_keys,
 )
+from ottla.config.group_config import GROUP_KEYS, GroupConfig, check_group_config
 from ottla.config.log_config import TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, LogConfig, effective
 from ottla.config.properties import load_properties
 from ottla.config.values import ConfigKey, Effective, parse, resolve, to_text
@@ -14,13 +15,16 @@ from ottla.config.values import ConfigKey, Effective, parse, resolve, to_text
 __all__ = [
     "BROKER_KEYS",
     "DYNAMIC_BROKER_KEYS",
+    "GROUP_KEYS",
     "INTERNAL_KEYS",
     "TOPIC_KEYS",
     "UNSUPPORTED_TOPIC_KEYS",
     "BrokerConfig",
     "ConfigKey",
     "Effective",
+    "GroupConfig",
     "LogConfig",
+    "check_group_config",
     "effective",
     "load_properties",
     "parse",

@@ -114,6 +114,7 @@ class BrokerConfig(ServingConfig):
                 f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size} is not allowed: "
                 f"it must be more than {MIB} for each of log.cleaner.threads = {config.log_cleaner_threads}"
             )
+        config.check_consumer_groups()
         return config
 
 
@@ -138,7 +139,12 @@ BROKER_KEYS: dict[str, ConfigKey] = _with_synonyms({key.name: key for key in FIE
 
 # Kafka's own: not shown to those who ask for the settings of a broker or a topic, unless they are set.
 INTERNAL_KEYS = frozenset(
-    {"internal.segment.bytes", "log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"}
+    {
+        "group.consumer.regex.refresh.interval.ms",
+        "internal.segment.bytes",
+        "log.initial.task.delay.ms",
+        "producer.id.expiration.check.interval.ms",
+    }
 )
 
 # What can be changed while the broker runs, for all brokers or for one; the list is Kafka's, as far as ottla has

@@ -12,17 +12,23 @@ from ottla.config.values import (
     BOOLEAN,
     INT,
     INT_MAX,
+    LIST,
     LONG,
     MIB,
     MINUTE_MS,
     SECOND_MS,
     SHORT,
+    STRING,
     at_least,
     broker_key,
+    each_of,
+    one_of_in_any_case,
 )
+from ottla.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+# Only fields for `BrokerConfig`: methods of its own would take milliseconds of every start.
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class CoordinatorConfig:
     """What a broker does for groups and transactions."""
 
@@ -40,6 +46,37 @@ class CoordinatorConfig:
     group_max_size: int = broker_key(
         "group.max.size", INT, INT_MAX, at_least(1),
         "How many members a group may have.")
+    group_consumer_session_timeout_ms: int = broker_key(
+        "group.consumer.session.timeout.ms", INT, 45 * SECOND_MS, at_least(1),
+        "How long a member of a consumer group (KIP-848) may be silent.")
+    group_consumer_min_session_timeout_ms: int = broker_key(
+        "group.consumer.min.session.timeout.ms", INT, 45 * SECOND_MS, at_least(1),
+        "The shortest session timeout that a consumer group may be given.")
+    group_consumer_max_session_timeout_ms: int = broker_key(
+        "group.consumer.max.session.timeout.ms", INT, MINUTE_MS, at_least(1),
+        "The longest session timeout that a consumer group may be given.")
+    group_consumer_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.heartbeat.interval.ms", INT, 5 * SECOND_MS, at_least(1),
+        "How often the members of a consumer group are told to send a heartbeat.")
+    group_consumer_min_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.min.heartbeat.interval.ms", INT, 5 * SECOND_MS, at_least(1),
+        "The shortest interval between heartbeats that a consumer group may be given.")
+    group_consumer_max_heartbeat_interval_ms: int = broker_key(
+        "group.consumer.max.heartbeat.interval.ms", INT, 15 * SECOND_MS, at_least(1),
+        "The longest interval between heartbeats that a consumer group may be given.")
+    group_consumer_max_size: int = broker_key(
+        "group.consumer.max.size", INT, INT_MAX, at_least(1),
+        "How many members a consumer group may have.")
+    group_consumer_assignors: tuple[str, ...] = broker_key(
+        "group.consumer.assignors", LIST, ("uniform", "range"), each_of("uniform", "range"),
+        "Who may say which member of a consumer group gets what; the first one does where members do not ask.")
+    group_consumer_migration_policy: str = broker_key(
+        "group.consumer.migration.policy", STRING, "bidirectional",
+        one_of_in_any_case("disabled", "upgrade", "downgrade", "bidirectional"),
+        "Whether groups at work may change from the classic to the consumer protocol, or back.")
+    group_consumer_regex_refresh_interval_ms: int = broker_key(
+        "group.consumer.regex.refresh.interval.ms", INT, 10 * MINUTE_MS, at_least(10 * SECOND_MS),
+        "How often it is looked up which topics the patterns of consumer groups stand for.")
     offset_metadata_max_bytes: int = broker_key(
         "offset.metadata.max.bytes", INT, 4096, ANY,
         "The most text that may go with a committed offset.")
@@ -89,3 +126,26 @@ class CoordinatorConfig:
         "transaction.state.log.segment.bytes", INT, 100 * MIB, at_least(1),
         "The `segment.bytes` that `__transaction_state` is made with.")
     # fmt: on
+
+    def check_consumer_groups(self) -> None:
+        """ConfigError where the settings of consumer groups do not fit together."""
+        session_ms, interval_ms = (
+            self.group_consumer_session_timeout_ms,
+            self.group_consumer_heartbeat_interval_ms,
+        )
+        for name, value, low, high in (
+            (
+                "group.consumer.session.timeout.ms",
+                session_ms,
+                self.group_consumer_min_session_timeout_ms,
+                self.group_consumer_max_session_timeout_ms,
+            ),
+            (
+                "group.consumer.heartbeat.interval.ms",
+                interval_ms,
+                self.group_consumer_min_heartbeat_interval_ms,
+                min(self.group_consumer_max_heartbeat_interval_ms, session_ms - 1),
+            ),
+        ):
+            if not low <= value <= high:
+                raise ConfigError(f"{name} = {value} is not allowed: it must be {low} to {high}")

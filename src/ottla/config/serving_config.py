@@ -16,7 +16,6 @@ from ottla.config.values import (
     BOOLEAN,
     INT,
     INT_MAX,
-    KIB,
     LIST,
     LONG,
     MIB,
@@ -45,7 +44,8 @@ _PER_IP_COUNTS = Check("host:count pairs separated by commas", lambda text: _per
 _BUDGET = Check("-1 for no limit, or at least 1", lambda value: value == -1 or value >= 1)
 
 
-@dataclass(frozen=True, slots=True)
+# Only fields for `BrokerConfig`: methods of its own would take milliseconds of every start.
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
 class ServingConfig(CoordinatorConfig):
     """What a broker says to the outside. `BrokerConfig` adds storage and checks them all."""
 
@@ -83,11 +83,11 @@ class ServingConfig(CoordinatorConfig):
         "socket.request.max.bytes", INT, 100 * MIB, at_least(1),
         "The largest request; a connection that announces a larger one is closed.")
     socket_send_buffer_bytes: int = broker_key(
-        "socket.send.buffer.bytes", INT, 100 * KIB, ANY,
-        "The operating system's send buffer of a connection; -1 leaves it to the system.")
+        "socket.send.buffer.bytes", INT, -1, ANY,
+        "The operating system's send buffer of a connection; -1 leaves it to the system, which lets it grow.")
     socket_receive_buffer_bytes: int = broker_key(
-        "socket.receive.buffer.bytes", INT, 100 * KIB, ANY,
-        "The operating system's receive buffer of a connection; -1 leaves it to the system.")
+        "socket.receive.buffer.bytes", INT, -1, ANY,
+        "The operating system's receive buffer of a connection; -1 leaves it to the system, which lets it grow.")
     socket_listen_backlog_size: int = broker_key(
         "socket.listen.backlog.size", INT, 50, at_least(1),
         "How many connections may wait to be accepted.")

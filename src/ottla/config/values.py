@@ -118,8 +118,16 @@ def one_of(*names: str) -> Check:
     return Check(f"one of {', '.join(names)}", lambda value: value in names)
 
 
+def one_of_in_any_case(*names: str) -> Check:
+    return Check(f"one of {', '.join(names)}", lambda value: value.lower() in names)
+
+
 def some_of(*names: str) -> Check:
     return Check(f"any of {', '.join(names)}, or empty", lambda value: value <= set(names))
+
+
+def each_of(*names: str) -> Check:
+    return Check(f"some of {', '.join(names)}", lambda value: len(value) > 0 and set(value) <= set(names))
 
 
 NOT_EMPTY = Check("at least one entry", lambda value: len(value) > 0)
@@ -140,7 +148,7 @@ class Synonym:
     convert: Callable[[Any], Any] = _same
 
 
-Scope = Literal["topic", "broker"]
+Scope = Literal["topic", "broker", "group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +214,7 @@ class Effective(NamedTuple):
     """The value a key has, and the key that gave it."""
 
     value: Any
-    source: Literal["topic", "broker", "default"]
+    source: Literal["topic", "broker", "group", "default"]
     given_by: str
 
 

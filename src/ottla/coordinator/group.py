@@ -182,9 +182,15 @@ class Group:
         return member
 
     def check_commit(
-        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        transactional: bool,
+        version: int,
     ) -> None:
-        """CodedError unless such a member may commit offsets now."""
+        """CodedError unless such a member may commit offsets now, in whatever version it does."""
         if generation < 0 and self.phase is GroupPhase.EMPTY:
             return  # nobody's group, or an administrator
         if generation >= 0 or member_id or instance_id is not None:

@@ -143,9 +143,7 @@ class Joins:
         old_leader = group.leader
         fenced = ErrorCode.FENCED_INSTANCE_ID
         if member.join_reply is not None:
-            refusal = _refused(member.member_id, fenced)
-            refusal.protocol_name = None if joining.version >= 7 else ""
-            fx.replies.append((member.join_reply, refusal))
+            fx.replies.append((member.join_reply, _refused(member.member_id, fenced)))
             member.join_reply = None
         if member.sync_reply is not None:
             fx.replies.append((member.sync_reply, CodedError(fenced)))
@@ -185,9 +183,7 @@ class Joins:
         try:
             member = group.check_member(member_id, request.group_instance_id)
         except CodedError as error:
-            refusal = _refused(member_id, error.code)
-            refusal.protocol_name = None if joining.version >= 7 else ""
-            return refusal
+            return _refused(member_id, error.code)
         is_unchanged = member.protocols == joining.protocols
         if group.phase is GroupPhase.COMPLETING and is_unchanged:
             # The answer got lost: the same again.
@@ -203,4 +199,4 @@ class Joins:
 
 
 def _refused(member_id: str, code: int) -> JoinGroupResponse:
-    return JoinGroupResponse(member_id=member_id, error_code=code)
+    return JoinGroupResponse(member_id=member_id, error_code=code, protocol_name=None)

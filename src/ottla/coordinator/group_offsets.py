@@ -63,15 +63,15 @@ class Offsets:
     # -- replay
 
     def replay(self, record: OffsetCommit, written_at: int, producer_id: int) -> None:
-        place = Place(record.topic, record.partition)
-        if record.value is None:
-            self._remove(record.group, place)
+        group, topic, partition, value = record
+        place = Place(topic, partition)
+        if value is None:
+            self._remove(group, place)
         elif producer_id < 0:
-            self._put(record.group, place, _Stored(record.value, written_at))
+            self._put(group, place, _Stored(value, written_at))
         else:
-            entries = self._pending.setdefault(producer_id, {})
-            entries[record.group, place] = _Stored(record.value, written_at)
-            self._open.setdefault(record.group, {}).setdefault(place, set()).add(producer_id)
+            self._pending.setdefault(producer_id, {})[group, place] = _Stored(value, written_at)
+            self._open.setdefault(group, {}).setdefault(place, set()).add(producer_id)
 
     def end_txn(self, producer_id: int, *, committed: bool) -> None:
         for (group, place), stored in self._pending.pop(producer_id, {}).items():

@@ -1,25 +1,33 @@
 """The records of `__consumer_offsets`: committed offsets and classic groups, byte for byte as Kafka 4.2 writes them.
 
 Offsets are written in version 4 (1 where the client set an expiry of its own), groups in version 3. All older
-versions are read. Other kinds of records, such as those of the newer group protocol, are left alone.
+versions are read. The records of the newer group protocol are in consumer_records.py; those of share and streams
+groups are left alone.
 """
 
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
+from ottla.coordinator.consumer_records import (
+    CONSUMER_RECORDS,
+    ConsumerRecord,
+    encode_consumer_record,
+    read_consumer_record,
+)
+from ottla.coordinator.packing import INT16, INT32, NO_TAGS, compact_string, string
 from ottla.logtools.coordinator_records import plain_group_record
 
-_INT16, _INT32 = Struct(">h"), Struct(">i")
 _COMMIT_KEY, _GROUP_KEY = 1, 2
 _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
+_PLAIN_4 = Struct(">hqiBqB")  # without metadata and tags
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
-_NO_TAGS = b"\0"
 
 
 class CommittedOffset(NamedTuple):
@@ -73,7 +81,7 @@ class GroupMetadata(NamedTuple):
     value: GroupValue | None
 
 
-GroupRecord = OffsetCommit | GroupMetadata
+GroupRecord = OffsetCommit | GroupMetadata | ConsumerRecord
 
 
 class GroupCodec:
@@ -81,14 +89,11 @@ class GroupCodec:
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
-            key = (
-                _INT16.pack(_COMMIT_KEY)
-                + _string(record.group)
-                + _string(record.topic)
-                + _INT32.pack(record.partition)
-            )
+            key = _commit_key(record.group, record.topic) + INT32.pack(record.partition)
             return key, None if record.value is None else _commit_value(record.value)
-        key = _INT16.pack(_GROUP_KEY) + _string(record.group)
+        if not isinstance(record, GroupMetadata):
+            return encode_consumer_record(record)
+        key = INT16.pack(_GROUP_KEY) + string(record.group)
         return key, None if record.value is None else _group_value(record.value)
 
     def decode(self, key: bytes | None, value: bytes | None) -> GroupRecord | None:
@@ -100,6 +105,8 @@ class GroupCodec:
             return OffsetCommit(fields["group"], fields["topic"], fields["partition"], commit)
         if fields["type"] == "group_metadata":
             return GroupMetadata(fields["group"], None if content is None else _read_group(content))
+        if fields["type"] in CONSUMER_RECORDS:
+            return read_consumer_record(fields, content)
         return None
 
 
@@ -140,52 +147,47 @@ def _read_group(content: dict[str, Any]) -> GroupValue:
     )
 
 
+@lru_cache(maxsize=1000)
+def _commit_key(group: str, topic: str) -> bytes:
+    """The key but for the partition: groups commit the same topics again and again."""
+    return INT16.pack(_COMMIT_KEY) + string(group) + string(topic)
+
+
 def _commit_value(commit: CommittedOffset) -> bytes:
+    if not commit.metadata and commit.topic_id is None and commit.expire_timestamp == -1:
+        return _PLAIN_4.pack(4, commit.offset, commit.leader_epoch, 1, commit.commit_timestamp, 0)
     metadata = commit.metadata.encode()
     if commit.expire_timestamp != -1:
         times = _TIMES_1.pack(commit.commit_timestamp, commit.expire_timestamp)
-        return _HEAD_1.pack(1, commit.offset) + _INT16.pack(len(metadata)) + metadata + times
-    tags = _NO_TAGS if commit.topic_id is None else _TOPIC_ID_TAG + commit.topic_id.bytes
+        return _HEAD_1.pack(1, commit.offset) + INT16.pack(len(metadata)) + metadata + times
+    tags = NO_TAGS if commit.topic_id is None else _TOPIC_ID_TAG + commit.topic_id.bytes
     head = _HEAD_4.pack(4, commit.offset, commit.leader_epoch)
-    return head + _varint(len(metadata) + 1) + metadata + _TIME.pack(commit.commit_timestamp) + tags
+    return head + compact_string(commit.metadata) + _TIME.pack(commit.commit_timestamp) + tags
 
 
 def _group_value(group: GroupValue) -> bytes:
     parts = [
-        _INT16.pack(3),
-        _string(group.protocol_type),
-        _INT32.pack(group.generation),
-        _string(group.protocol),
-        _string(group.leader),
+        INT16.pack(3),
+        string(group.protocol_type),
+        INT32.pack(group.generation),
+        string(group.protocol),
+        string(group.leader),
         _TIME.pack(group.timestamp),
-        _INT32.pack(len(group.members)),
+        INT32.pack(len(group.members)),
     ]
     for member in group.members:
         parts += (
-            _string(member.member_id),
-            _string(member.instance_id),
-            _string(member.client_id),
-            _string(member.client_host),
-            _INT32.pack(member.rebalance_timeout_ms),
-            _INT32.pack(member.session_timeout_ms),
+            string(member.member_id),
+            string(member.instance_id),
+            string(member.client_id),
+            string(member.client_host),
+            INT32.pack(member.rebalance_timeout_ms),
+            INT32.pack(member.session_timeout_ms),
             _bytes(member.subscription),
             _bytes(member.assignment),
         )
     return b"".join(parts)
 
 
-def _string(text: str | None) -> bytes:
-    if text is None:
-        return _INT16.pack(-1)
-    data = text.encode()
-    return _INT16.pack(len(data)) + data
-
-
 def _bytes(data: bytes) -> bytes:
-    return _INT32.pack(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
-    return bytes((number & 0x7F | 0x80,)) + _varint(number >> 7)
+    return INT32.pack(len(data)) + data

@@ -3,60 +3,111 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from ottla.config import BrokerConfig
+from ottla.cluster.image import ClusterImage
+from ottla.config import BrokerConfig, GroupConfig
+from ottla.coordinator.consumer_classic import ClassicMembers
+from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerPhase
+from ottla.coordinator.consumer_heartbeats import ConsumerHeartbeats
+from ottla.coordinator.consumer_members import ConsumerMembers
+from ottla.coordinator.consumer_records import GroupEpoch
 from ottla.coordinator.group import Group, GroupPhase
-from ottla.coordinator.group_join import Joins
+from ottla.coordinator.group_join import Joining, Joins
 from ottla.coordinator.group_members import Members
 from ottla.coordinator.group_offsets import Offsets, Place
 from ottla.coordinator.group_records import CommittedOffset, GroupMetadata, GroupRecord, OffsetCommit
+from ottla.coordinator.group_upkeep import Upkeep, tombstones_of
+from ottla.coordinator.member_updates import MemberUpdates
+from ottla.coordinator.migration import Migration
+from ottla.coordinator.pattern_resolver import PatternResolver
 from ottla.coordinator.rebalances import Rebalances
-from ottla.coordinator.result import Producer, Result, Shard
+from ottla.coordinator.result import Producer, Reply, Result, Shard
+from ottla.coordinator.topic_hash import TopicHashes
 from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
+from ottla.protocol.messages.leave_group import MemberIdentity
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
+from ottla.protocol.messages.sync_group import SyncGroupRequest
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 _GROUP_ID_NOT_FOUND_SINCE = 9
-_MINUTE_MS = 60_000
 
 # What is to be committed: topic, its id if it is known, and per partition (number, offset, epoch, metadata).
 Commits = Sequence[tuple[str, uuid.UUID | None, Sequence[tuple[int, int, int, str]]]]
-# What became of it: per topic, error codes by partition.
+# What became of it: the error codes of partitions where something is wrong.
 Codes = dict[tuple[str, int], int]
 
 
 class GroupState:
     """The groups whose ids belong to one partition. Commands are methods; each gives a Result."""
 
-    def __init__(self, shard: Shard, config: BrokerConfig) -> None:
+    def __init__(self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage]) -> None:
         self._shard = shard
         self._config = config
-        self.groups: dict[str, Group] = {}
+        self._image = image
+        self.groups: dict[str, Group] = {}  # classic ones
+        self.consumer_groups: dict[str, ConsumerGroup] = {}  # the others; no id is in both
         self.offsets = Offsets()
         self._rebalances = Rebalances(shard, config, self.groups)
         self._joins = Joins(shard, config, self.groups, self._rebalances)
         self._members = Members(self.groups, self._rebalances)
-        self.join = self._joins.join
-        self.sync = self._members.sync
-        self.heartbeat = self._members.heartbeat
-        self.leave = self._members.leave
+        self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
+        self._make_consumer_parts()
+
+    def _make_consumer_parts(self) -> None:
+        shard, config, image = self._shard, self._config, self._image
+        hashes = TopicHashes()
+        self._patterns = PatternResolver(
+            shard, config.group_consumer_regex_refresh_interval_ms, image, hashes, self.consumer_groups
+        )
+        updates = MemberUpdates(config.group_consumer_assignors[0], image, hashes, self._patterns)
+        migration = Migration(config, image, hashes, self.groups, self.consumer_groups, self._rebalances)
+        self._consumers = ConsumerMembers(
+            shard,
+            lambda group_id: GroupConfig.of(image().group_configs.get(group_id, {}), config),
+            self.consumer_groups,
+            updates,
+            migration,
+            self._rebalances,
+        )
+        self._classic_members = ClassicMembers(
+            config, image, self._consumers, updates, migration, self._rebalances
+        )
+        self.beat = ConsumerHeartbeats(
+            config, self.groups, self.consumer_groups, self._consumers, updates, migration
+        ).beat
 
     # -- what the runtime asks for
 
     def replay(self, record: GroupRecord, offset: int, producer_id: int) -> None:
+        name = record.group
         if isinstance(record, OffsetCommit):
-            if record.value is not None and record.group not in self.groups:
+            if name not in self.groups and record.value is not None and name not in self.consumer_groups:
                 # A consumer that only keeps its offsets here has a group all the same.
-                self.groups[record.group] = Group(record.group, record.value.commit_timestamp)
+                self.groups[name] = Group(name, record.value.commit_timestamp)
             self.offsets.replay(record, offset, producer_id)
-            return
-        known = self.groups.pop(record.group, None)
+        elif isinstance(record, GroupMetadata):
+            self._drop_classic(name)
+            if record.value is not None:
+                self.consumer_groups.pop(name, None)
+                self.groups[name] = Group.restored(name, record.value)
+        elif record.value is not None:
+            group = self.consumer_groups.get(name)
+            if group is None:
+                self._drop_classic(name)
+                group = self.consumer_groups[name] = ConsumerGroup(name)
+            group.replay(record)
+        elif isinstance(record, GroupEpoch):
+            self.consumer_groups.pop(name, None)
+        elif name in self.consumer_groups:
+            self.consumer_groups[name].replay(record)
+
+    def _drop_classic(self, group_id: str) -> None:
+        known = self.groups.pop(group_id, None)
         if known is not None:
             known.cancel_timers()
-        if record.value is not None:
-            self.groups[record.group] = Group.restored(record.group, record.value)
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         self.offsets.end_txn(producer_id, committed=committed)
@@ -65,15 +116,51 @@ class GroupState:
         for group in self.groups.values():
             for member in group.members.values():
                 self._rebalances.touch(group, member)
-        self._plan_expiry()
+        self._consumers.loaded()
+        self._patterns.newest_topic = self._image().revision
+        self._upkeep.plan()
 
     def unloaded(self, error: BrokerError) -> None:
+        self._consumers.timers.forget_all()
         for group in self.groups.values():
             group.cancel_timers()
             for member in group.members.values():
                 for reply in (member.join_reply, member.sync_reply):
                     if reply is not None:
                         reply(None, error)
+
+    # -- members of the classic protocol, in groups of both kinds
+
+    def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+        group_id = joining.request.group_id
+        group = self.consumer_groups.get(group_id)
+        if group is not None and group.members:
+            return self._classic_members.join(group, joining, now_ms)
+        if group is None or joining.request.member_id:
+            return self._joins.join(joining, now_ms)
+        # An empty group may be of either kind: whoever comes first decides.
+        del self.consumer_groups[group_id]
+        result = self._joins.join(joining, now_ms)
+        result.records = [*group.tombstones(), *result.records]
+        return result
+
+    def sync(self, request: SyncGroupRequest, reply: Reply, now_ms: int) -> Result[GroupRecord]:
+        group = self.consumer_groups.get(request.group_id)
+        if group is not None and group.members:
+            return self._classic_members.sync(group, request)
+        return self._members.sync(request, reply, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result[GroupRecord]:
+        group = self.consumer_groups.get(request.group_id)
+        if group is not None:
+            return self._classic_members.heartbeat(group, request)
+        return self._members.heartbeat(request, now_ms)
+
+    def leave(self, group_id: str, identities: Sequence[MemberIdentity], now_ms: int) -> Result[GroupRecord]:
+        group = self.consumer_groups.get(group_id)
+        if group is not None:
+            return self._classic_members.leave(group, identities, now_ms)
+        return self._members.leave(group_id, identities, now_ms)
 
     # -- offsets
 
@@ -82,16 +169,17 @@ class GroupState:
     ) -> Result[GroupRecord]:
         """Write down how far a group is. The response is `Codes`."""
         generation = request.generation_id_or_member_epoch
-        group = self.groups.get(request.group_id)
+        group = self.find(request.group_id)
         if group is None:
             if generation >= 0:
                 is_new = version >= _GROUP_ID_NOT_FOUND_SINCE
                 raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
         else:
-            group.check_commit(request.member_id, request.group_instance_id, generation, transactional=False)
-            member = group.members.get(request.member_id)
-            if member is not None:
-                self._rebalances.touch(group, member)
+            group.check_commit(
+                request.member_id, request.group_instance_id, generation, transactional=False, version=version
+            )
+            if isinstance(group, Group) and request.member_id in group.members:
+                self._rebalances.touch(group, group.members[request.member_id])
         retention_ms = request.retention_time_ms
         expires = -1 if retention_ms == -1 else now_ms + retention_ms
         return self._commit(request.group_id, commits, now_ms, expires)
@@ -100,14 +188,23 @@ class GroupState:
         self, request: TxnOffsetCommitRequest, commits: Commits, now_ms: int
     ) -> Result[GroupRecord]:
         """The same as part of a transaction: it counts when that is committed."""
-        group = self.groups.get(request.group_id)
+        group = self.find(request.group_id)
         if group is None:
             if request.generation_id >= 0:
                 raise CodedError(ErrorCode.ILLEGAL_GENERATION)
         else:
-            group.check_commit(
-                request.member_id, request.group_instance_id, request.generation_id, transactional=True
-            )
+            try:
+                group.check_commit(
+                    request.member_id,
+                    request.group_instance_id,
+                    request.generation_id,
+                    transactional=True,
+                    version=0,
+                )
+            except CodedError as error:
+                if error.code == ErrorCode.STALE_MEMBER_EPOCH:
+                    raise CodedError(ErrorCode.ILLEGAL_GENERATION) from error
+                raise
         result = self._commit(request.group_id, commits, now_ms, -1)
         result.producer = Producer(request.producer_id, request.producer_epoch)
         return result
@@ -121,16 +218,21 @@ class GroupState:
                 if len(metadata) > max_size:
                     codes[topic, partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
-                codes[topic, partition] = ErrorCode.NONE
                 value = CommittedOffset(offset, epoch, metadata, now_ms, expires, topic_id)
                 records.append(OffsetCommit(group_id, topic, partition, value))
         return Result(codes, records)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """CodedError unless such a member may read offsets; of classic groups everybody may."""
+        group = self.consumer_groups.get(group_id)
+        if group is not None:
+            group.check_fetch(member_id, epoch)
 
     def fetch(
         self, group_id: str, place: Place, topic_id: uuid.UUID | None, *, stable: bool
     ) -> CommittedOffset | ErrorCode | None:
         """What is committed, if anything; UNSTABLE_OFFSET_COMMIT where a transaction may change it."""
-        if group_id not in self.groups:
+        if self.find(group_id) is None:
             return None
         if stable and self.offsets.is_unstable(group_id, place):
             return ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -141,10 +243,10 @@ class GroupState:
 
     def delete_offsets(self, group_id: str, places: Iterable[Place], now_ms: int) -> Result[GroupRecord]:
         """Forget offsets of topics that the group is not subscribed to. The response is `Codes`."""
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         if group is None:
             raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.phase is not GroupPhase.EMPTY and not group.is_consumers:
+        if isinstance(group, Group) and group.phase is not GroupPhase.EMPTY and not group.is_consumers:
             raise CodedError(ErrorCode.NON_EMPTY_GROUP)
         codes: Codes = {}
         records: list[GroupRecord] = []
@@ -160,69 +262,39 @@ class GroupState:
 
     # -- whole groups
 
-    def find(self, group_id: str) -> Group | None:
-        return self.groups.get(group_id)
+    def all_groups(self) -> list[Group | ConsumerGroup]:
+        return [*self.groups.values(), *self.consumer_groups.values()]
+
+    def find(self, group_id: str) -> Group | ConsumerGroup | None:
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
     def delete(self, group_id: str, now_ms: int) -> Result[GroupRecord]:
         """Delete an empty group and its offsets."""
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         if group is None:
             raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.phase is not GroupPhase.EMPTY:
+        if group.phase not in (GroupPhase.EMPTY, ConsumerPhase.EMPTY):
             raise CodedError(ErrorCode.NON_EMPTY_GROUP)
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
             for place in sorted(self.offsets.places(group_id))
         ]
-        records.append(GroupMetadata(group_id, None))
+        records += tombstones_of(group)
         return Result(None, records, whole=False)
 
-    # -- what goes by itself
-
-    def _plan_expiry(self) -> None:
-        def expire(state: GroupState, now_ms: int) -> Result[GroupRecord]:
-            self._plan_expiry()
-            return self.expire(now_ms)
-
-        self._shard.call_later(self._config.offsets_retention_check_interval_ms, expire)
-
-    def expire(self, now_ms: int) -> Result[GroupRecord]:
-        """Forget offsets that nobody has needed for long, and groups that have nothing left."""
-        records: list[GroupRecord] = []
-        for group in list(self.groups.values()):
-            expired = self._expired(group, now_ms)
-            records += (OffsetCommit(group.group_id, *place, None) for place in expired)
-            left = self.offsets.places(group.group_id).difference(expired)
-            if group.phase is GroupPhase.EMPTY and not left and not group.pending:
-                records.append(GroupMetadata(group.group_id, None))
-        return Result(None, records, whole=False)
-
-    def _expired(self, group: Group, now_ms: int) -> list[Place]:
-        is_empty = group.phase is GroupPhase.EMPTY
-        is_known = group.phase is GroupPhase.STABLE and group.is_consumers and group.topics is not None
-        if group.protocol_type is not None and not is_empty and not is_known:
-            return []
-        since_empty = group.protocol_type is not None and is_empty and group.timestamp >= 0
-        retention_ms = self._config.offsets_retention_minutes * _MINUTE_MS
-        expired = []
-        for place, commit in self.offsets.of(group.group_id).items():
-            if group.is_subscribed(place.topic) or self.offsets.is_unstable(group.group_id, place):
-                continue
-            base_ms = group.timestamp if since_empty else commit.commit_timestamp
-            if commit.expire_timestamp >= 0:
-                is_over = now_ms >= commit.expire_timestamp
-            else:
-                is_over = now_ms - base_ms >= retention_ms
-            if is_over:
-                expired.append(place)
-        return expired
-
-    def forget_topics(self, topics: frozenset[str], now_ms: int) -> Result[GroupRecord]:
-        """Topics were deleted: nobody will ask for offsets in them."""
+    def follow_topics(
+        self, changed: frozenset[str], deleted: frozenset[str], are_new: bool, now_ms: int
+    ) -> Result[GroupRecord]:
+        """Topics have changed: groups that want them look again; nobody will ask for offsets in those deleted."""
+        if are_new:
+            self._patterns.newest_topic = self._image().revision
+        for group in self.consumer_groups.values():
+            if not group.needs_refresh:
+                group.needs_refresh = not changed.isdisjoint(group.topics(group.members.values()))
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
-            for group_id in self.groups
+            for group_id in (*self.groups, *self.consumer_groups)
             for place in sorted(self.offsets.places(group_id))
-            if place.topic in topics
+            if place.topic in deleted
         ]
         return Result(None, records, whole=False)

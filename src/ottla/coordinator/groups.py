@@ -34,16 +34,27 @@ class Groups(Coordinator[GroupState, GroupRecord]):
             config.offsets_commit_timeout_ms,
         )
         super().__init__(
-            topic, lambda shard: GroupState(shard, config), GroupCodec(), metadata, replicas, runtime
+            topic,
+            lambda shard: GroupState(shard, config, lambda: metadata.image),
+            GroupCodec(),
+            metadata,
+            replicas,
+            runtime,
         )
 
     def apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
         super().apply_image(old, new, ready)
         if old.topics is not new.topics:
+            changed = frozenset(
+                name
+                for name in {*old.topics, *new.topics}
+                if old.topics.get(name) is not new.topics.get(name)
+            )
             deleted = frozenset(
                 topic.name for topic in old.topics.values() if topic.topic_id not in new.topic_names
             )
-            if deleted:
-                self.run_everywhere(
-                    lambda state, now_ms: state.forget_topics(deleted, now_ms), lambda answers: None
-                )
+            are_new = any(topic_id not in old.topic_names for topic_id in new.topic_names)
+            self.run_everywhere(
+                lambda state, now_ms: state.follow_topics(changed, deleted, are_new, now_ms),
+                lambda answers: None,
+            )

@@ -191,7 +191,7 @@ class Rebalances:
         """A member is no longer one."""
         code = ErrorCode.UNKNOWN_MEMBER_ID
         if member.join_reply is not None:
-            fx.replies.append((member.join_reply, JoinGroupResponse(error_code=code)))
+            fx.replies.append((member.join_reply, JoinGroupResponse(error_code=code, protocol_name=None)))
         if member.sync_reply is not None:
             fx.replies.append((member.sync_reply, SyncGroupResponse(error_code=code)))
         member.join_reply = member.sync_reply = None

@@ -1,13 +1,13 @@
 """One partition of an internal topic and the state that is kept in it: load, run a command, append, replay, complete.
 
-A shard loads once and is gone for good when its partition is led elsewhere, or when something it wrote did not get
-into the log: then the state may be ahead of the log, and a new shard reads it all again.
+How things are written, and when those who wait are told, is in writes.py. A shard loads once and is gone for good when
+its partition is led elsewhere, or when something it wrote did not get into the log: then the state may be ahead of the
+log, and a new shard reads it all again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -16,9 +16,9 @@ from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
+from ottla.coordinator.writes import Encoded, Replies, Writes, size_of, tell
 from ottla.errors import (
     BrokerError,
-    CodedError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     NotCoordinatorError,
@@ -34,7 +34,6 @@ from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime, Timer
 from ottla.storage.layout import TopicPartition
-from ottla.storage.validation import Origin
 
 _logger = logging.getLogger(__name__)
 
@@ -60,17 +59,6 @@ class Phase(Enum):
     GONE = "gone"
 
 
-class _Write:
-    """Something on its way into the log, and who is to be told when it is safe."""
-
-    __slots__ = ("after", "is_done", "replies")
-
-    def __init__(self, replies: list[tuple[Reply, Any]], after: Callable[[], None] | None) -> None:
-        self.replies = replies
-        self.after = after  # a transaction's: what follows once it is in the log
-        self.is_done = False
-
-
 class PartitionShard(Generic[S, R]):
     """Runs the commands of one partition, one after the other, on the loop."""
 
@@ -94,10 +82,9 @@ class PartitionShard(Generic[S, R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
-        self._timeout_ms = timeout_ms
         self._max_bytes = max_bytes
         self._failed = failed
-        self._in_flight: deque[_Write] = deque()
+        self._writes = Writes(key, replicas, runtime, timeout_ms, self._append_failed)
         self._next_offset = 0
         self.state = make_state(self)
 
@@ -159,7 +146,7 @@ class PartitionShard(Generic[S, R]):
         try:
             result = command(self.state, now_ms)
         except BrokerError as error:
-            self._tell_in_order([(reply, error)])
+            self._writes.tell_in_order([(reply, error)])
             return
         except Exception as error:
             # How far it came nobody knows; the log does not have it.
@@ -171,92 +158,65 @@ class PartitionShard(Generic[S, R]):
         if result.response is not LATER:
             replies.append((reply, result.response))
         if not result.records:
-            self._tell_in_order(replies)
+            self._writes.tell_in_order(replies)
         elif result.whole or len(result.records) <= _PIECE:
             self._write_records(result, replies, now_ms)
         else:
             for at in range(0, len(result.records), _PIECE):
                 piece = replace(result, records=result.records[at : at + _PIECE])
                 self._write_records(piece, [], now_ms)
-            self._tell_in_order(replies)
+            self._writes.tell_in_order(replies)
 
     def end_txn(self, producer: Producer, marker: Marker, reply: Reply) -> None:
         """Write the marker that ends a producer's transaction in this partition, and settle what it did here."""
         if self.phase is not Phase.ACTIVE:
             reply(None, self._refusal())
             return
-        offset = self._next_offset
-        self._next_offset += 1
+        offset = self._advance(1)
         batch = build_marker(marker, producer.producer_id, producer.producer_epoch, self._runtime.now_ms())
         settle = partial(self.state.replay_end_of_txn, producer.producer_id, not marker.is_abort, offset)
-        self._append(_Write([(reply, None)], settle), batch)
+        self._writes.append(batch, [(reply, None)], settle)
 
     def _refusal(self) -> BrokerError:
         if self.phase is Phase.LOADING:
             return CoordinatorLoadInProgressError(f"{self.key} is being read")
         return NotCoordinatorError(f"{self.key} is not looked after here")
 
-    def _write_records(self, result: Result[R], replies: list[tuple[Reply, Any]], now_ms: int) -> None:
-        records, producer = result.records, result.producer
-        encoded = [(now_ms, *self._codec.encode(record), ()) for record in records]
-        if producer is None:
-            batch = build_batch(encoded)
-        else:
-            batch = build_batch(
-                encoded,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                transactional=True,
-            )
-        if len(batch) > self._max_bytes():
+    def _write_records(self, result: Result[R], replies: Replies, now_ms: int) -> None:
+        records: list[Encoded] = [(now_ms, *self._codec.encode(record), ()) for record in result.records]
+        max_bytes = self._max_bytes()
+        size_bytes = size_of(records)
+        if size_bytes > max_bytes and len(build_batch(records)) > max_bytes:
             if result.undo is not None:
                 result.undo()
-            _tell(replies, RecordTooLargeError(f"{len(batch)} bytes are too many for {self.key}"))
+            tell(replies, RecordTooLargeError(f"{len(records)} records are too large for {self.key}"))
             return
+        producer = result.producer
+        producer_id = -1 if producer is None else producer.producer_id
+        replay = partial(self._replay, result.records, self._advance(len(records)), producer_id)
+        if producer is None:
+            if result.replay:
+                replay()
+            self._writes.gather(records, size_bytes, replies, max_bytes)
+            return
+        batch = build_batch(
+            records, producer_id=producer_id, producer_epoch=producer.producer_epoch, transactional=True
+        )
+        self._writes.append(batch, replies, replay)
+
+    def _advance(self, count: int) -> int:
         first_offset = self._next_offset
-        self._next_offset += len(records)
-        replay = partial(self._replay, records, first_offset, producer.producer_id if producer else -1)
-        if producer is None and result.replay:
-            replay()
-        self._append(_Write(replies, replay if producer is not None else None), batch)
+        self._next_offset += count
+        return first_offset
 
     def _replay(self, records: Sequence[R], first_offset: int, producer_id: int) -> None:
         for offset, record in enumerate(records, first_offset):
             self.state.replay(record, offset, producer_id)
 
-    # -- the log
-
-    def _append(self, write: _Write, batch: bytearray) -> None:
-        self._in_flight.append(write)
-        self._replicas.append(
-            acks=-1,
-            timeout_ms=self._timeout_ms,
-            entries=[(self.key, batch)],
-            done=lambda results: self._appended(write, results[0]),
-            origin=Origin.COORDINATOR,
-        )
-
-    def _appended(self, write: _Write, result: AppendResult) -> None:
-        if self.phase is Phase.GONE:
-            return
-        if result.error_code and write.after is None:
-            self.fail(_append_error(self.key, result))
-            return
-        write.is_done = True
-        if result.error_code:
-            replies, write.replies = write.replies, []
-            _tell(replies, CodedError(result.error_code, result.error_message))
-        elif write.after is not None:
-            write.after()
-        while self._in_flight and self._in_flight[0].is_done:
-            _tell(self._in_flight.popleft().replies)
-
-    def _tell_in_order(self, replies: list[tuple[Reply, Any]]) -> None:
-        """Tell now, or after what is on its way: what was seen must be safe before anybody hears of it."""
-        if self._in_flight:
-            self._in_flight[-1].replies += replies
-        else:
-            _tell(replies)
+    def _append_failed(self, result: AppendResult) -> None:
+        what = f"{self.key} could not be written: error {result.error_code}"
+        is_passing = result.error_code in _NOT_AVAILABLE
+        self.fail(CoordinatorNotAvailableError(what) if is_passing else NotCoordinatorError(what))
 
     # -- the end
 
@@ -270,9 +230,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is Phase.GONE:
             return
         self.phase = Phase.GONE
-        writes, self._in_flight = self._in_flight, deque()
-        for write in writes:
-            _tell(write.replies, error)
+        self._writes.end(error)
         self.state.unloaded(error)
 
     # -- what a state may ask for
@@ -289,25 +247,6 @@ class PartitionShard(Generic[S, R]):
 
     def randrange(self, stop: int) -> int:
         return self._runtime.randrange(stop)
-
-
-def _append_error(key: TopicPartition, result: AppendResult) -> BrokerError:
-    if result.error_code in _NOT_AVAILABLE:
-        return CoordinatorNotAvailableError(f"{key} could not be written: error {result.error_code}")
-    return NotCoordinatorError(f"{key} could not be written: error {result.error_code}")
-
-
-def _tell(replies: Sequence[tuple[Reply, Any]], error: BrokerError | None = None) -> None:
-    for reply, response in replies:
-        try:
-            if error is not None:
-                reply(None, error)
-            elif isinstance(response, BrokerError):
-                reply(None, response)
-            else:
-                reply(response, None)
-        except Exception:
-            _logger.exception("an answer of a coordinator got lost")
 
 
 def _nobody(response: Any, error: BrokerError | None) -> None:

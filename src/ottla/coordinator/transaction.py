@@ -66,18 +66,22 @@ def initialised(
         timeout_ms=timeout_ms,
         started_ms=NO_TIME,
         updated_ms=now_ms,
-        previous_producer_id=known.producer_id,
     )
-    epoch = known.producer_epoch
-    if is_exhausted(epoch) and (expected is None or expected.producer_epoch == epoch):
-        last = epoch if expected is not None else NO_EPOCH
-        return begun._replace(producer_id=_given(fresh_id), producer_epoch=0, last_producer_epoch=last)
+    epoch, last_epoch = known.producer_epoch, known.last_producer_epoch
+    if is_exhausted(epoch) and (expected is None or expected.producer_epoch in (epoch, last_epoch)):
+        return begun._replace(
+            producer_id=_given(fresh_id),
+            producer_epoch=0,
+            last_producer_epoch=expected.producer_epoch if expected is not None else NO_EPOCH,
+            previous_producer_id=known.producer_id,
+        )
+    if expected is not None and expected.producer_epoch == last_epoch and epoch != NO_EPOCH:
+        return begun  # the same request once more, or its transaction was aborted meanwhile
+    begun = begun._replace(producer_epoch=epoch + 1, previous_producer_id=NO_PRODUCER_ID)
     if expected is None:
-        return begun._replace(producer_epoch=epoch + 1, last_producer_epoch=NO_EPOCH)
+        return begun._replace(last_producer_epoch=NO_EPOCH)
     if epoch in (NO_EPOCH, expected.producer_epoch):
-        return begun._replace(producer_epoch=epoch + 1, last_producer_epoch=epoch)
-    if expected.producer_epoch == known.last_producer_epoch:
-        return begun  # the same request once more
+        return begun._replace(last_producer_epoch=epoch)
     raise CodedError(ErrorCode.PRODUCER_FENCED)
 
 
@@ -121,7 +125,7 @@ def with_partitions(
         started_ms=now_ms if known.status in _AT_REST else known.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
-        previous_producer_id=known.producer_id,
+        previous_producer_id=NO_PRODUCER_ID,
     )
 
 
@@ -204,7 +208,7 @@ def _prepared(
         updated_ms=now_ms,
         client_version=client_version,
         next_producer_id=NO_PRODUCER_ID,
-        previous_producer_id=known.producer_id,
+        previous_producer_id=NO_PRODUCER_ID,
     )
     if client_version < EPOCH_BUMP:
         return prepared
@@ -216,15 +220,19 @@ def _prepared(
 
 
 def fenced(known: Transaction, now_ms: int) -> Transaction:
-    """Prepared to abort against its producer's will: what that still sends is of an old epoch."""
+    """Prepared to abort against its producer's will: what that still sends is of an old epoch.
+
+    The last epoch is kept, whatever the client goes by: with it the producer can ask for the new one, and go on.
+    """
     epoch = known.producer_epoch
     return known._replace(
         status=Status.PREPARE_ABORT,
         updated_ms=now_ms,
+        client_version=EPOCH_BUMP,
         next_producer_id=NO_PRODUCER_ID,
-        previous_producer_id=known.producer_id,
+        previous_producer_id=NO_PRODUCER_ID,
         producer_epoch=min(epoch + 1, MAX_EPOCH),
-        last_producer_epoch=epoch if known.client_version >= EPOCH_BUMP else NO_EPOCH,
+        last_producer_epoch=epoch,
     )
 
 
@@ -235,8 +243,10 @@ def completed(known: Transaction, now_ms: int) -> Transaction:
         partitions=frozenset(),
         updated_ms=now_ms,
         next_producer_id=NO_PRODUCER_ID,
-        previous_producer_id=known.producer_id,
+        previous_producer_id=NO_PRODUCER_ID,
     )
     if known.client_version >= EPOCH_BUMP and known.next_producer_id != NO_PRODUCER_ID:
-        return complete._replace(producer_id=known.next_producer_id, producer_epoch=0)
+        return complete._replace(
+            producer_id=known.next_producer_id, producer_epoch=0, previous_producer_id=known.producer_id
+        )
     return complete

@@ -1,6 +1,7 @@
 """The records of `__transaction_state`, byte for byte as Kafka 4.2 writes them: one for each transactional id.
 
 Values are written in version 1, which is what Kafka writes where `transaction.version` is finalised; both are read.
+The ids before and after are there only where a producer gets a new id: Kafka 4.2 reads them, but writes neither.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Transaction(NamedTuple):
     partitions: frozenset[TopicPartition] = frozenset()
     updated_ms: int = NO_TIME
     started_ms: int = NO_TIME
-    previous_producer_id: int = NO_PRODUCER_ID
+    previous_producer_id: int = NO_PRODUCER_ID  # if this record is the first with the present one
     next_producer_id: int = NO_PRODUCER_ID  # what the producer gets when this transaction is complete
     client_version: int = 0  # the transaction.version that the client goes by
     # Not written down: the epoch before the last bump, by which a repeated request is recognised.

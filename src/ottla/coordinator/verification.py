@@ -3,7 +3,7 @@
 Before the first records of a transaction are appended to a partition, its coordinator is asked whether the partition
 is part of it; clients of `transaction.version` 2 count on being added by that. The coordinator may be this broker: the
 answer then comes before the marker of any later end. From another broker it may come late, so whoever was asked for
-is remembered, and forgotten when a marker is written: an answer for a transaction that has ended does not count.
+is remembered until a marker is written: an answer for a transaction that has ended does not count.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Verifier:
         self._replicas = replicas
         self._peers = peers
         self._node_id = node_id
-        # What is asked for: the first sequence that came. A later one must not get in before it.
-        self._asked: dict[tuple[TopicPartition, int], int] = {}
+        # What was asked for: the epoch, and the first sequence that came. A later one must not get in before it.
+        self._asked: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
         transactions.local_markers.on_end = self._ended
 
     def check(
@@ -77,8 +77,7 @@ class Verifier:
                 codes[partition] = ErrorCode.NONE
             else:
                 unknown[partition] = sequence
-                key = (partition, producer.producer_id)
-                self._asked[key] = min(sequence, self._asked.get(key, sequence))
+                self._note(partition, producer, sequence)
 
         def answered(answers: Codes) -> None:
             for partition, sequence in unknown.items():
@@ -90,6 +89,13 @@ class Verifier:
             self._ask(transactional_id, producer, frozenset(unknown), supports, answered)
         else:
             done(codes)
+
+    def _note(self, partition: TopicPartition, producer: Expected, sequence: int) -> None:
+        key = (partition, producer.producer_id)
+        epoch, lowest = self._asked.get(key, (producer.producer_epoch, sequence))
+        if epoch == producer.producer_epoch:
+            sequence = min(sequence, lowest)
+        self._asked[key] = (producer.producer_epoch, sequence)
 
     def _ended(self, partition: TopicPartition, producer_id: int) -> None:
         """The producer's transaction has ended in a partition: no answer to a question of before counts."""
@@ -110,7 +116,7 @@ class Verifier:
         self, partition: TopicPartition, producer_id: int, sequence: int, code: int, supports: Supports
     ) -> int:
         key = (partition, producer_id)
-        lowest = self._asked.get(key)
+        asked = self._asked.get(key)
         if code in _TRY_AGAIN:
             return code
         if code != ErrorCode.NONE:
@@ -120,16 +126,18 @@ class Verifier:
             if code == ErrorCode.TRANSACTION_ABORTABLE and supports is Supports.OLD_ERRORS:
                 return ErrorCode.INVALID_TXN_STATE
             return code
-        if lowest is None:
+        if asked is None:
             return ErrorCode.INVALID_TXN_STATE
-        if sequence > lowest and not self._is_known(partition, producer_id):
+        if sequence > asked[1] and not self._is_known(partition, producer_id):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        del self._asked[key]
         return ErrorCode.NONE
 
     def _is_known(self, partition: TopicPartition, producer_id: int) -> bool:
+        """Whether earlier records of the producer are in the log, or on their way."""
         hosted = self._replicas.partition(partition)
-        return hosted is not None and hosted.log is not None and producer_id in hosted.log.producers.producers
+        if hosted is None or hosted.log is None:
+            return False
+        return hosted.is_lent or producer_id in hosted.log.producers.producers
 
     def _ask(
         self,

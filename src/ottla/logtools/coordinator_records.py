@@ -45,6 +45,16 @@ _GROUP_KEYS: dict[int, tuple[str, dict[str, str]]] = {
 }
 
 _ASSIGNED = [{"topic_id": "uuid", "partitions": ["int32"]}]
+_CLASSIC_MEMBER = {
+    "session_timeout_ms": "int32",
+    "supported_protocols": [{"name": "string", "metadata": "bytes"}],
+}
+_TOPIC_METADATA = {
+    "topic_id": "uuid",
+    "topic_name": "string",
+    "num_partitions": "int32",
+    "partition_metadata": [{"partition": "int32", "racks": ["string"]}],
+}
 _COMMIT = {"offset": "int64", "metadata": "string", "commit_timestamp": "int64"}
 _COMMIT_3 = {"offset": "int64", "leader_epoch": "int32", "metadata": "string", "commit_timestamp": "int64"}
 
@@ -81,6 +91,7 @@ _GROUP_VALUES: dict[int, dict[int, tuple[Mapping[Any, Any], bool]]] = {
     },
     2: {version: (_group_metadata(version), version >= 4) for version in range(5)},
     3: {0: ({"epoch": "int32", TAGS: {0: ("metadata_hash", "int64")}}, True)},
+    4: {0: ({"topics": [_TOPIC_METADATA]}, True)},
     5: {
         0: (
             {
@@ -92,6 +103,7 @@ _GROUP_VALUES: dict[int, dict[int, tuple[Mapping[Any, Any], bool]]] = {
                 "subscribed_topic_regex": "string",
                 "rebalance_timeout_ms": "int32",
                 "server_assignor": "string",
+                TAGS: {0: ("classic_member", (_CLASSIC_MEMBER,))},
             },
             True,
         )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Findings
+from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
@@ -37,6 +38,18 @@ class Derived:
     damages: list[tuple[SegmentFiles, Damage]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class DerivedSegment:
+    """What one segment says. Can be sent elsewhere."""
+
+    segment: SegmentFiles
+    end_offset: int
+    files: dict[str, bytes] = field(default_factory=dict)  # its offset and time index
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    producers: ProducerTrace = field(default_factory=ProducerTrace)
+    damages: list[Damage] = field(default_factory=list)
+
+
 def derive(
     fs: FileSystem,
     partition: Partition,
@@ -45,45 +58,59 @@ def derive(
     on_progress: Progress = lambda _: None,
 ) -> Derived:
     """Read the whole log and say what lies beside it."""
+    return join(
+        fs,
+        partition,
+        (
+            derive_segment(fs, segment, partition.next_base(segment), interval, on_progress)
+            for segment in partition.segments
+        ),
+    )
+
+
+def join(fs: FileSystem, partition: Partition, parts: Iterable[DerivedSegment]) -> Derived:
+    """Put together what was derived from each segment of a log, in order."""
     derived = Derived()
     producers = ProducerChecks(Findings())
     producers.begin(fs, partition)
-    for number, segment in enumerate(partition.segments):
+    for number, part in enumerate(parts):
+        segment = part.segment
         if number:
             derived.files[_snapshot_path(partition, segment.base_offset)] = _snapshot(producers)
-        _derive_segment(fs, partition, segment, producers, interval, derived, on_progress)
+        producers.replay(part.producers)
+        derived.files |= part.files
+        if producers.aborted or layout.TXN_INDEX in segment.sizes:
+            packed = b"".join(_TXN_ENTRY.pack(0, *txn) for txn in producers.aborted)
+            derived.files[segment.path(layout.TXN_INDEX)] = packed
+        derived.damages += [(segment, damage) for damage in part.damages]
+        latest = derived.epochs[-1][0] if derived.epochs else -1
+        derived.epochs += [entry for entry in part.epochs if entry[0] > latest]
+        derived.end_offset = max(derived.end_offset, part.end_offset)
     if derived.end_offset in partition.snapshots:
         derived.files[_snapshot_path(partition, derived.end_offset)] = _snapshot(producers)
     return derived
 
 
-def _derive_segment(
-    fs: FileSystem,
-    partition: Partition,
-    segment: SegmentFiles,
-    producers: ProducerChecks,
-    interval: int,
-    derived: Derived,
-    on_progress: Progress,
-) -> None:
-    producers.begin_segment()
+def derive_segment(
+    fs: FileSystem, segment: SegmentFiles, next_base: int | None, interval: int, on_progress: Progress
+) -> DerivedSegment:
+    """Read one segment."""
+    part = DerivedSegment(segment, segment.base_offset)
     indexes = _Indexes(segment.base_offset, interval)
-    next_base = partition.next_base(segment)
-    derived.end_offset = max(derived.end_offset, segment.base_offset)
     file: File = fs.open(segment.path(layout.LOG))
     try:
         found: Window | Damage
         max_offset = next_base if next_base is not None else _MAX_OFFSET
         for found in walk(file, file.size(), min_offset=segment.base_offset, max_offset=max_offset):
             if isinstance(found, Damage):
-                derived.damages.append((segment, found))
+                part.damages.append(found)
                 on_progress(found.end - found.position)
                 continue
             last = (found.count - 1) * kernel.ROW
             indexes.add(found)
-            producers.window(file, found)
-            _note_epochs(derived.epochs, found)
-            derived.end_offset = max(derived.end_offset, found.rows[last + kernel.LAST_OFFSET] + 1)
+            part.producers.window(file, found, Findings())
+            _note_epochs(part.epochs, found)
+            part.end_offset = max(part.end_offset, found.rows[last + kernel.LAST_OFFSET] + 1)
             on_progress(
                 found.rows[last + kernel.POSITION]
                 + found.rows[last + kernel.SIZE]
@@ -92,11 +119,11 @@ def _derive_segment(
     finally:
         file.close()
     indexes.finish()
-    derived.files[segment.path(layout.INDEX)] = bytes(indexes.offsets)
-    derived.files[segment.path(layout.TIME_INDEX)] = bytes(indexes.times)
-    if producers.aborted or layout.TXN_INDEX in segment.sizes:
-        packed = b"".join(_TXN_ENTRY.pack(0, *txn) for txn in producers.aborted)
-        derived.files[segment.path(layout.TXN_INDEX)] = packed
+    part.files = {
+        segment.path(layout.INDEX): bytes(indexes.offsets),
+        segment.path(layout.TIME_INDEX): bytes(indexes.times),
+    }
+    return part
 
 
 class _Indexes:

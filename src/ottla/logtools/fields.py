@@ -1,8 +1,9 @@
 """Reads structs in Kafka's message encoding from a description of their fields.
 
 A description is a dictionary of field names to types: the name of a primitive, `[type]` for an array, a dictionary
-for a struct. In a flexible version lengths are unsigned varints, one too large, and every struct ends in tagged
-fields; the description lists the known ones under the key `TAGS`: number to (name, type).
+for a struct, `(dictionary,)` for a tagged struct that may be null. In a flexible version lengths are unsigned varints,
+one too large, and every struct ends in tagged fields; the description lists the known ones under the key `TAGS`:
+number to (name, type).
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Reader:
     def value(self, kind: Any) -> Any:
         if isinstance(kind, dict):
             return self.struct(kind)
+        if isinstance(kind, tuple):
+            return self.struct(kind[0]) if self.varint() else None
         if isinstance(kind, list):
             return [self.value(kind[0]) for _ in range(max(0, self._length("int32")))]
         if kind == "string":

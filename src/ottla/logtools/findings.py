@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 
 DEFECT = "defect"
@@ -54,6 +55,14 @@ class Findings:
         if more > 0:
             key = (level, code, file)
             self._counts[key] = self._counts.get(key, 0) + more
+
+    def merge(self, other: Findings) -> None:
+        """Add what another check found, behind what is here."""
+        kept = Counter((finding.level, finding.code, finding.file) for finding in other._kept)
+        for finding in other._kept:
+            self.add(finding)
+        for key, count in other._counts.items():
+            self.uncounted(*key, count - kept[key])
 
     def forget(self, files: set[str]) -> None:
         """Drop what was found in these files."""

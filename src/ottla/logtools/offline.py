@@ -6,14 +6,14 @@ would cut it at the first bad batch, and that is for `repair` to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, OffsetOutOfRangeError, StorageError
 from ottla.logtools import source
-from ottla.logtools.derive import derive
+from ottla.logtools.derive import Derived, derive
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import Partition
 from ottla.logtools.writing import bound_checkpoints, data_dir_of
@@ -52,16 +52,24 @@ def reindex(
 ) -> list[str]:
     """Build all indexes and snapshots from the log; the paths that are (or would be) new or different."""
     derived = derive(fs, partition, interval=interval, on_progress=on_progress)
+    refuse_damaged(partition, derived)
+    changed = [path for path, data in derived.files.items() if differs(fs, path, data)]
+    if write:
+        for path in changed:
+            replace_file(fs, path, derived.files[path])
+    return changed
+
+
+def refuse_damaged(partition: Partition, derived: Derived) -> None:
+    """Only a torn tail may be passed over."""
     for segment, damage in derived.damages:
         if not damage.is_tail or partition.next_base(segment) is not None:
             raise _damaged(f"{segment.path(layout.LOG)} at position {damage.position}: {damage.meaning}")
-    changed = []
-    for path, data in derived.files.items():
-        if not fs.exists(path) or fs.read_bytes(path).rstrip(b"\0") != data.rstrip(b"\0"):
-            changed.append(path)
-            if write:
-                replace_file(fs, path, data)
-    return changed
+
+
+def differs(fs: FileSystem, path: str, data: bytes) -> bool:
+    """Whether a file does not hold what it should; the zeros at an index's end do not count."""
+    return not fs.exists(path) or fs.read_bytes(path).rstrip(b"\0") != data.rstrip(b"\0")
 
 
 def _damaged(where: str) -> CorruptRecordError:
@@ -161,8 +169,16 @@ def _end_of_batch(log: Log, offset: int) -> int:
 
 def compact(fs: FileSystem, partition: Partition, runtime: Runtime, config: LogConfig) -> int | None:
     """Keep only the newest record of each key; the new first dirty offset, or None if there was nothing to do."""
+    cleaned_to = compact_log(fs, partition, runtime, config)
+    if cleaned_to is not None:
+        note_cleaned(fs, {partition.path: cleaned_to})
+    return cleaned_to
+
+
+def compact_log(fs: FileSystem, partition: Partition, runtime: Runtime, config: LogConfig) -> int | None:
+    """The part of a compaction that lies in the partition's own directory."""
     with open_log(fs, partition, runtime, config) as log:
-        cleaned_to = compaction.compact(
+        return compaction.compact(
             log,
             None,
             runtime.now_ms(),
@@ -171,8 +187,12 @@ def compact(fs: FileSystem, partition: Partition, runtime: Runtime, config: LogC
             load_factor=_MAP_LOAD_FACTOR,
             force=True,
         )
-    data_dir, name = data_dir_of(fs, partition.path), partition.topic_partition
-    if cleaned_to is not None and data_dir is not None and name is not None:
-        path = f"{data_dir}/{layout.CLEANER_OFFSETS}"
-        checkpoint.write_offsets(fs, path, {**checkpoint.read_offsets(fs, path), name: cleaned_to})
-    return cleaned_to
+
+
+def note_cleaned(fs: FileSystem, cleaned: Mapping[str, int]) -> None:
+    """Write down, by the path of a partition, up to where it is clean, in its data directory."""
+    for path, offset in cleaned.items():
+        data_dir, name = data_dir_of(fs, path), layout.parse_partition_dir(path.rpartition("/")[2])
+        if data_dir is not None and name is not None:
+            offsets = f"{data_dir}/{layout.CLEANER_OFFSETS}"
+            checkpoint.write_offsets(fs, offsets, {**checkpoint.read_offsets(fs, offsets), name: offset})

@@ -60,7 +60,7 @@ def check_compressed(data: memoryview, row: array[int]) -> None:
     _check_in_windows(codec, body, row)
 
 
-def _check_whole(records: bytes, row: array[int]) -> None:
+def _check_whole(records: bytes | bytearray, row: array[int]) -> None:
     count, base_timestamp = row[kernel.COUNT], row[kernel.BASE_TIMESTAMP]
     status, bad, *_ = kernel.check_records(records, 0, len(records), count, base_timestamp, dense=False)
     if status != kernel.OK:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from ottla.logtools import source
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify import LogReport, Surroundings, verify_log
-from ottla.logtools.verify_segment import SegmentCheck
 from ottla.logtools.writing import (
     Edit,
     bound_checkpoints,
@@ -78,7 +78,11 @@ def plan_repair(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress, *, skip_corrupt: bool
 ) -> RepairPlan:
     """Check a partition, and say what would mend it."""
-    report = verify_log(fs, partition, around, on_progress)
+    return plan_from(verify_log(fs, partition, around, on_progress), skip_corrupt=skip_corrupt)
+
+
+def plan_from(report: LogReport, *, skip_corrupt: bool) -> RepairPlan:
+    """What would mend a log that was checked."""
     plan = RepairPlan(report.partition, report.end_offset)
     handled: set[tuple[str, int | None]] = set()
     for check in report.checks:
@@ -101,7 +105,7 @@ def plan_repair(
 
 
 def _plan_log(
-    plan: RepairPlan, check: SegmentCheck, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
+    plan: RepairPlan, check: SegmentFacts, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
 ) -> list[Edit]:
     path = check.segment.path(layout.LOG)
     edits = []
@@ -138,7 +142,7 @@ def _plan_log(
 
 def _plan_epochs(
     plan: RepairPlan,
-    check: SegmentCheck,
+    check: SegmentFacts,
     report: LogReport,
     handled: set[tuple[str, int | None]],
     others: list[Edit],
@@ -191,6 +195,19 @@ def _is_stray_snapshot(partition: Partition, path: str, end_offset: int) -> bool
 
 def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
     """Do what the plan says."""
+    mend(fs, plan, on_progress)
+    bound_by(fs, plan)
+
+
+def bound_by(fs: FileSystem, plan: RepairPlan) -> None:
+    """After a repair: no checkpoint of the data directory may point past the log's end."""
+    if plan.changes_log:
+        data_dir = data_dir_of(fs, plan.partition.path)
+        bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
+
+
+def mend(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
+    """The part of a repair that lies in the partition's own directory."""
     for segment, edits in plan.edits:
         cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]
         rewrite_log(fs, segment, [*edits, *cuts])
@@ -207,9 +224,6 @@ def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambd
         else:
             _replace(fs, path, derived.files.get(path))
     plan.end_offset = derived.end_offset
-    if plan.changes_log:
-        data_dir = data_dir_of(fs, partition.path)
-        bound_checkpoints(fs, data_dir, partition.topic_partition, None, derived.end_offset)
 
 
 def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit) -> None:

@@ -7,17 +7,19 @@ that are gone is forgotten in the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from ottla.logtools import side_files, source
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
+from ottla.logtools.producer_trace import ProducerTrace
+from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_producers import ProducerChecks
-from ottla.logtools.verify_segment import MissingOffsets, Progress, SegmentCheck
+from ottla.logtools.verify_segment import Progress, check_segment
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 
@@ -47,7 +49,7 @@ class LogReport:
     partition: Partition = field(
         default_factory=lambda: Partition("", "", None)
     )  # as it was when it was read
-    checks: list[SegmentCheck] = field(default_factory=list)
+    checks: list[SegmentFacts] = field(default_factory=list)
     wrong_epochs: list[WrongEpoch] = field(default_factory=list)
 
 
@@ -67,21 +69,38 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
-    epochs = f"{partition.path}/{layout.LEADER_EPOCHS}"
     for attempt in range(_TRIES):
-        known_epochs = read_if_there(fs, epochs)
-        report = _LogCheck(fs, partition, around, on_progress if attempt == 0 else lambda _: None).run()
-        if not report.findings.has_defects or not partition.whole:
-            return report
-        now = source.if_there(partial(source.list_partition, fs, partition.path))
+        done = on_progress if attempt == 0 else lambda _: None
+        check = LogCheck(fs, partition, around)
+        epochs = check.epochs.known
+        report = check.judge(
+            check_segment(fs, segment, partition.next_base(segment), epochs, done)
+            for segment in partition.segments
+        )
+        now = settle(fs, check, report)
         if now is None:
-            return LogReport()
-        moved = _moved(partition, now)
-        if not moved and read_if_there(fs, epochs) == known_epochs:
             return report
-        report.findings.forget(moved)
         partition = now
     return report
+
+
+def settle(fs: FileSystem, check: LogCheck, report: LogReport) -> Partition | None:
+    """The partition as it is now, if a report of defects may only come from changes since it was listed.
+
+    Then what was found in files that changed is forgotten.
+    """
+    partition = check.partition
+    if not report.findings.has_defects or not partition.whole:
+        return None
+    now = source.if_there(partial(source.list_partition, fs, partition.path))
+    if now is None:
+        report.findings = Findings()
+        return Partition(partition.path, partition.name, partition.topic_partition)
+    moved = _moved(partition, now)
+    if not moved and read_if_there(fs, check.epochs.path) == check.epochs_data:
+        return None
+    report.findings.forget(moved)
+    return now
 
 
 def _moved(before: Partition, after: Partition) -> set[str]:
@@ -97,75 +116,84 @@ def _moved(before: Partition, after: Partition) -> set[str]:
     return {segment.path(suffix) for segment in moved for suffix in suffixes}
 
 
-class _LogCheck:
-    """One pass over one log."""
+class LogCheck:
+    """The checks of one log across its segments: first `epochs.known` for each, then `judge` what they found."""
 
-    def __init__(
-        self, fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
-    ) -> None:
+    def __init__(self, fs: FileSystem, partition: Partition, around: Surroundings) -> None:
+        self.partition = partition
         self._fs = fs
-        self._partition = partition
         self._around = around
-        self._on_progress = on_progress
         self._findings = Findings()
         self._producers = ProducerChecks(self._findings)
-        self._epochs = self._load_epochs()
+        self.epochs_data: bytes | None = None
+        self.epochs = self._load_epochs()
         self._missing: list[MissingOffsets] = []
-        self._checks: list[SegmentCheck] = []
+        self._checks: list[SegmentFacts] = []
+        self._snapshots: dict[int, bytes] = {}
 
-    def run(self) -> LogReport:
-        partition = self._partition
+    def judge(self, checked: Iterable[SegmentFacts]) -> LogReport:
+        """What the checked segments, in order, say of the log. Files beside it are read first."""
+        partition = self.partition
         self._note_other_files()
-        snapshots = self._read_snapshots()
+        self._snapshots = self._read_snapshots()
         self._producers.begin(self._fs, partition)
-        end_offset = self._check_segments(snapshots)
+        end_offset = self._judge_segments(checked)
         if partition.whole:
-            self._epochs.finish(end_offset)
-            self._check_late_snapshots(snapshots, end_offset)
+            self.epochs.finish(end_offset)
+            self._check_late_snapshots(end_offset)
         self._judge_what_compaction_explains()
         base = partition.segments[0].base_offset if partition.segments else 0
-        damaged = any(check.damages for check in self._checks)
+        damaged = any(facts.damages for facts in self._checks)
         topic_id = self._check_topic_id()
         return LogReport(
-            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self._epochs.wrong
+            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self.epochs.wrong
         )
 
-    def _check_segments(self, snapshots: dict[int, bytes]) -> int:
-        end_offset = self._partition.segments[0].base_offset if self._partition.segments else 0
-        for segment in self._partition.segments:
-            self._compare_snapshot(snapshots, segment.base_offset)
-            next_base = self._partition.next_base(segment)
-            check = SegmentCheck(
-                self._fs, segment, self._findings, self._epochs, self._producers, next_base, self._on_progress
-            )
-            if segment.base_offset > end_offset and self._checks:
-                path = segment.path(layout.LOG)
-                self._missing.append(MissingOffsets(path, None, end_offset, segment.base_offset - end_offset))
-            check.run()
-            if check.missing is not None:
-                self._missing.append(check.missing)
-            self._checks.append(check)
-            end_offset = max(end_offset, check.end_offset)
+    def _judge_segments(self, checked: Iterable[SegmentFacts]) -> int:
+        end_offset = self.partition.segments[0].base_offset if self.partition.segments else 0
+        for facts in checked:
+            base, path = facts.segment.base_offset, facts.segment.path(layout.LOG)
+            self._compare_snapshot(base)
+            if base > end_offset and self._checks:
+                self._missing.append(MissingOffsets(path, None, end_offset, base - end_offset))
+            self._findings.merge(facts.findings)
+            if not facts.has_vanished:
+                self.epochs.replay(facts.epochs, path)
+                self._judge_producers(facts)
+            if facts.missing is not None:
+                self._missing.append(facts.missing)
+            facts.findings, facts.producers = (
+                Findings(),
+                ProducerTrace(),
+            )  # there may be thousands of segments
+            self._checks.append(facts)
+            end_offset = max(end_offset, facts.end_offset)
         return end_offset
+
+    def _judge_producers(self, facts: SegmentFacts) -> None:
+        self._producers.replay(facts.producers)
+        if facts.is_broken:
+            self._producers.knows_all, self._producers.is_broken = False, True
+        self._producers.check_txn_index(facts)
 
     # -- side files
 
     def _load_epochs(self) -> EpochChecks:
-        path = f"{self._partition.path}/{layout.LEADER_EPOCHS}"
-        data = read_if_there(self._fs, path) if self._partition.topic_partition is not None else None
+        path = f"{self.partition.path}/{layout.LEADER_EPOCHS}"
+        self.epochs_data = read_if_there(self._fs, path)
         entries: list[tuple[int, int]] = []
         lines: list[int] = []
-        if data is not None:
+        if self.epochs_data is not None and self.partition.topic_partition is not None:
             try:
-                entries, lines = side_files.parse_epochs(data)
+                entries, lines = side_files.parse_epochs(self.epochs_data)
             except BadSideFileError as error:
                 self._findings.defect("epoch-checkpoint", path, str(error), position=error.position)
         trimmed_below = 2**63 if self._around.is_trimmed else self._around.log_start
         return EpochChecks(self._findings, path, entries, lines, trimmed_below)
 
     def _check_topic_id(self) -> str | None:
-        path = f"{self._partition.path}/{layout.PARTITION_METADATA}"
-        data = read_if_there(self._fs, path) if self._partition.whole else None
+        path = f"{self.partition.path}/{layout.PARTITION_METADATA}"
+        data = read_if_there(self._fs, path) if self.partition.whole else None
         if data is None:
             return None
         try:
@@ -176,24 +204,24 @@ class _LogCheck:
 
     def _read_snapshots(self) -> dict[int, bytes]:
         found = {}
-        for offset in self._partition.snapshots if self._partition.whole else []:
+        for offset in self.partition.snapshots if self.partition.whole else []:
             data = read_if_there(self._fs, self._snapshot_path(offset))
             if data is not None:
                 found[offset] = data
         return found
 
     def _snapshot_path(self, offset: int) -> str:
-        return f"{self._partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}"
+        return f"{self.partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}"
 
-    def _compare_snapshot(self, snapshots: dict[int, bytes], offset: int) -> None:
-        data = snapshots.pop(offset, None)
+    def _compare_snapshot(self, offset: int) -> None:
+        data = self._snapshots.pop(offset, None)
         if data is not None:
             self._producers.check_snapshot(self._snapshot_path(offset), data, offset)
 
-    def _check_late_snapshots(self, snapshots: dict[int, bytes], end_offset: int) -> None:
+    def _check_late_snapshots(self, end_offset: int) -> None:
         """One at the log's end was left by a clean stop, others inside a segment by an earlier one."""
-        self._compare_snapshot(snapshots, end_offset)
-        for offset, data in snapshots.items():
+        self._compare_snapshot(end_offset)
+        for offset, data in self._snapshots.items():
             path = self._snapshot_path(offset)
             self._producers.knows_all = False  # the state at its offset is not known any more
             self._producers.check_snapshot(path, data, offset)
@@ -202,7 +230,7 @@ class _LogCheck:
                 self._findings.defect("stray-snapshot", path, meaning, offset=offset)
 
     def _note_other_files(self) -> None:
-        partition = self._partition
+        partition = self.partition
         if not partition.whole:
             return
         for name in partition.leftovers:
@@ -223,12 +251,12 @@ class _LogCheck:
     # -- gaps
 
     def _judge_what_compaction_explains(self) -> None:
-        topic = self._partition.topic_partition
+        topic = self.partition.topic_partition
         places = sum(missing.places for missing in self._missing)
         explained = (
             self._around.is_compacted
             or (topic is not None and topic.topic in _COMPACTED_TOPICS)
-            or self._partition.has_quarantine
+            or self.partition.has_quarantine
             or any(check.lost_records for check in self._checks)
             or places > 1
         )
@@ -238,7 +266,7 @@ class _LogCheck:
         if not explained:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
-        explained_by = "a repair" if self._partition.has_quarantine else "compaction"
+        explained_by = "a repair" if self.partition.has_quarantine else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"

@@ -32,7 +32,13 @@ def surroundings(fs: FileSystem, partition: Partition) -> Surroundings:
 
 def verify_partition(fs: FileSystem, partition: Partition, on_progress: Progress) -> list[Finding]:
     """A single partition, with what lies around it."""
-    report = verify_log(fs, partition, surroundings(fs, partition), on_progress)
+    return partition_findings(
+        fs, partition, verify_log(fs, partition, surroundings(fs, partition), on_progress)
+    )
+
+
+def partition_findings(fs: FileSystem, partition: Partition, report: LogReport) -> list[Finding]:
+    """What a report of a single partition says, and its siblings about its topic id."""
     known = partition.topic_partition
     if report.topic_id is not None and known is not None:
         parent = partition.path.rpartition("/")[0] or "."
@@ -54,42 +60,60 @@ def _topic_id(fs: FileSystem, path: str) -> str | None:
 
 
 def verify_data_dir(fs: FileSystem, data_dir: DataDir, on_progress: Progress) -> Iterator[Finding]:
-    findings = Findings()
-    is_clean = check_own_files(fs, data_dir, findings)
-    # Before the logs: a running broker moves offsets on, and writes them down only when they are true.
-    checkpoints = _read_checkpoints(fs, data_dir.path, findings)
-    yield from findings.all()
-    reports: dict[TopicPartition, LogReport] = {}
-    for partition in source.partitions_of(fs, data_dir):
-        marked = layout.parse_marked_dir(partition.name)
-        if marked is not None and marked[1] == layout.DELETE_DIR:
-            continue
-        around = _surroundings(checkpoints, partition.topic_partition, is_clean=is_clean)
+    check = DataDirCheck(fs, data_dir)
+    yield from check.own.all()
+    for partition, around in check.logs():
         report = verify_log(fs, partition, around, on_progress)
         yield from report.findings.all()
+        check.add(partition, report)
+    yield from check.finish().all()
+
+
+class DataDirCheck:
+    """The checks of a data directory across its logs. What it says of them is read when this is made."""
+
+    def __init__(self, fs: FileSystem, data_dir: DataDir) -> None:
+        self._fs = fs
+        self._data_dir = data_dir
+        self._reports: dict[TopicPartition, LogReport] = {}
+        self.own = Findings()
+        self._is_clean = check_own_files(fs, data_dir, self.own)
+        # Before the logs: a running broker moves offsets on, and writes them down only when they are true.
+        self._checkpoints = _read_checkpoints(fs, data_dir.path, self.own)
+
+    def logs(self) -> Iterator[tuple[Partition, Surroundings]]:
+        """The logs to check, with what lies around them."""
+        for partition in source.partitions_of(self._fs, self._data_dir):
+            marked = layout.parse_marked_dir(partition.name)
+            if marked is None or marked[1] != layout.DELETE_DIR:
+                name = partition.topic_partition
+                yield partition, _surroundings(self._checkpoints, name, is_clean=self._is_clean)
+
+    def add(self, partition: Partition, report: LogReport) -> None:
+        """A log was checked, and its findings are told."""
         report.findings, report.checks = Findings(), []  # there may be thousands of partitions
-        if marked is None and partition.topic_partition is not None:
-            reports[partition.topic_partition] = report
-    findings = Findings()
-    doomed = {marked[0] for marked in map(layout.parse_marked_dir, data_dir.marked) if marked}
-    for name, entries in checkpoints.items():
-        path = f"{data_dir.path}/{name}"
-        for partition_name, (offset, position) in entries.items():
-            known = reports.get(partition_name)
-            if known is None:
-                if partition_name not in doomed:
+        if layout.parse_marked_dir(partition.name) is None and partition.topic_partition is not None:
+            self._reports[partition.topic_partition] = report
+
+    def finish(self) -> Findings:
+        """What the files for all logs say wrongly of them."""
+        findings, reports, is_clean = Findings(), self._reports, self._is_clean
+        marked = map(layout.parse_marked_dir, self._data_dir.marked)
+        doomed = {found[0] for found in marked if found}
+        for name, entries in self._checkpoints.items():
+            path = f"{self._data_dir.path}/{name}"
+            for partition, (offset, position) in entries.items():
+                known = reports.get(partition)
+                if known is not None:
+                    _check_offset(findings, path, name, partition, offset, position, known, is_clean=is_clean)
+                elif partition not in doomed:
                     add = findings.defect if is_clean else findings.note
-                    add(
-                        "checkpoint-entry", path, f"there is no partition {partition_name}", position=position
-                    )
-            else:
-                _check_offset(
-                    findings, path, name, partition_name, offset, position, known, is_clean=is_clean
-                )
-    if is_clean:
-        _check_complete(findings, f"{data_dir.path}/{layout.RECOVERY_POINTS}", checkpoints, reports)
-    _check_topic_ids(findings, data_dir.path, reports)
-    yield from findings.all()
+                    add("checkpoint-entry", path, f"there is no partition {partition}", position=position)
+        if is_clean:
+            path = f"{self._data_dir.path}/{layout.RECOVERY_POINTS}"
+            _check_complete(findings, path, self._checkpoints, reports)
+        _check_topic_ids(findings, self._data_dir.path, reports)
+        return findings
 
 
 def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:

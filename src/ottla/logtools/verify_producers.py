@@ -6,20 +6,18 @@ what contradicts the batches counts.
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from struct import Struct
 
-from ottla.errors import CorruptionError, CorruptSnapshotError
+from ottla.errors import CorruptSnapshotError
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.reading import batch_bytes
-from ottla.logtools.source import Partition, SegmentFiles, read_if_there
-from ottla.records import batch, control, kernel
+from ottla.logtools.producer_trace import ProducerTrace, TracedMarker
+from ottla.logtools.segment_facts import SegmentFacts
+from ottla.logtools.source import Partition, read_if_there
 from ottla.storage import layout, producer_snapshot
-from ottla.storage.fs import File, FileSystem
+from ottla.storage.fs import FileSystem
 from ottla.storage.producer_snapshot import SnapshotEntry
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.scan import Window
 from ottla.storage.txn_index import AbortedTxn
 
 _NEVER_MS = 2**63 - 1
@@ -55,45 +53,23 @@ class ProducerChecks:
             except CorruptSnapshotError:
                 pass
 
-    def begin_segment(self) -> None:
+    def replay(self, trace: ProducerTrace) -> None:
+        """The next segment, as it was traced."""
         self.aborted, self.markers = [], {}
-
-    def window(self, file: File, window: Window) -> None:
-        rows, count = window.rows, window.count
-        keep = array("q", bytes(8 * count))
-        for number in keep[: kernel.producer_rows(rows, count, keep)]:
-            row = rows[number * kernel.ROW : (number + 1) * kernel.ROW]
-            if row[kernel.ATTRIBUTES] & batch.CONTROL:
-                self._marker(batch_bytes(file, window, row), row, file.path)
+        for step in trace.steps:
+            if isinstance(step, TracedMarker):
+                self._marker(step)
             else:
-                self.state.append_batch(
-                    row[kernel.PRODUCER_ID],
-                    row[kernel.PRODUCER_EPOCH],
-                    row[kernel.BASE_SEQUENCE],
-                    row[kernel.LAST_DELTA] + 1,
-                    row[kernel.BASE_OFFSET],
-                    row[kernel.LAST_OFFSET],
-                    row[kernel.MAX_TIMESTAMP],
-                    bool(row[kernel.ATTRIBUTES] & batch.TRANSACTIONAL),
-                )
+                step.apply(self.state)
 
-    def _marker(self, data: memoryview, row: array[int], path: str) -> None:
-        position, offset = row[kernel.POSITION], row[kernel.LAST_OFFSET]
-        try:
-            marker = control.parse_marker(data)
-        except CorruptionError as error:
-            meaning = f"a control batch whose record is wrong: {error}"
-            self.findings.defect("bad-marker", path, meaning, position=position, offset=offset)
-            return
-        if marker is None:
-            return
-        producer_id = row[kernel.PRODUCER_ID]
+    def _marker(self, marker: TracedMarker) -> None:
+        producer_id, offset = marker.producer_id, marker.offset
         completed = self.state.append_marker(
             producer_id,
-            row[kernel.PRODUCER_EPOCH],
+            marker.epoch,
             marker.coordinator_epoch,
             offset,
-            row[kernel.MAX_TIMESTAMP],
+            marker.timestamp,
             is_abort=marker.is_abort,
         )
         if marker.is_abort:
@@ -108,15 +84,11 @@ class ProducerChecks:
 
     # -- transaction index
 
-    def check_txn_index(
-        self, segment: SegmentFiles, data: bytes | None, must_have_below: int, torn_at: int | None
-    ) -> None:
-        """`data` is what the index held before the log was read; markers from `must_have_below` on may be missing.
-
-        Entries from `torn_at` on are of a marker that is torn.
-        """
-        path = segment.path(layout.TXN_INDEX)
-        found = self._parse_txn_index(path, segment.base_offset, data or b"")
+    def check_txn_index(self, facts: SegmentFacts) -> None:
+        """Of the segment that was replayed last. Where that is torn, entries behind its end are of a torn marker."""
+        path = facts.segment.path(layout.TXN_INDEX)
+        torn_at = facts.end_offset if facts.is_torn else None
+        found = self._parse_txn_index(path, facts.segment.base_offset, facts.txn_index or b"")
         expected = {txn.last_offset: txn for txn in self.aborted}
         for number, entry in enumerate(found):
             position = number * _TXN_ENTRY.size
@@ -128,7 +100,7 @@ class ProducerChecks:
             else:
                 self._check_txn(path, position, entry, expected.pop(entry.last_offset, None))
         for missing in expected.values():
-            if missing.last_offset < must_have_below:
+            if missing.last_offset < facts.txn_index_end:
                 which = (
                     f"producer {missing.producer_id}, offsets {missing.first_offset} to {missing.last_offset}"
                 )

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.reading import batch_bytes, check_compressed
+from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts, WrongBatch
 from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
 from ottla.logtools.tails import is_all_zero, is_whole_but_for_its_length
 from ottla.logtools.verify_entries import EntryChecks, Gap
-from ottla.logtools.verify_epochs import EpochChecks
-from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
 from ottla.records import check_kernel, kernel
 from ottla.storage import layout
@@ -43,75 +41,51 @@ _CODES = {
 }
 
 
-@dataclass(slots=True)
-class MissingOffsets:
-    """Offsets that no batch of a log has: a compaction's doing, or a wrong base offset."""
-
-    file: str
-    position: int | None
-    offset: int
-    size: int
-    places: int = 1  # how many such places there are in that file
+def check_segment(
+    fs: FileSystem, segment: SegmentFiles, next_base: int | None, epochs: array[int], on_progress: Progress
+) -> SegmentFacts:
+    """Check one segment by itself; `epochs` is what the log's epoch checkpoint says (epoch, start offset, ...)."""
+    return _SegmentCheck(fs, SegmentFacts(segment, next_base), epochs, on_progress).run()
 
 
-@dataclass(frozen=True, slots=True)
-class WrongBatch:
-    """A batch that can be read but must not stay as it is. What is given can be put right in its header."""
+class _SegmentCheck:
+    """One pass over one segment."""
 
-    position: int
-    size: int
-    meaning: str
-    base_offset: int | None = None
-
-
-@dataclass(slots=True)
-class SegmentCheck:
-    """The check of one segment, and what the log's checks need to know afterwards."""
-
-    fs: FileSystem
-    segment: SegmentFiles
-    findings: Findings
-    epochs: EpochChecks
-    producers: ProducerChecks
-    next_base: int | None  # None: the log's last segment, which a writer may be adding to
-    on_progress: Progress
-    end_offset: int = 0
-    missing: MissingOffsets | None = None
-    lost_records: bool = False  # batches that a compaction made smaller
-    entries: EntryChecks | None = None
-    joint_entries: int = 0
-    doubtful_entries: list[Finding] = field(default_factory=list)
-    is_torn: bool = False
-    is_zero_tail: bool = False
-    damages: list[Damage] = field(default_factory=list)
-    wrong: list[WrongBatch] = field(default_factory=list)
-    _state: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.CHECK_STATE)))
-    _found: array[int] = field(default_factory=lambda: array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS)))
-    _last_row: array[int] = field(default_factory=lambda: array("q"))
-    _open_gap: Gap | None = None
-    _overlaps: int = 0  # which of the wrong ones came last
-
-    def run(self) -> None:
-        path = self.segment.path(layout.LOG)
-        self.end_offset = self.segment.base_offset
+    def __init__(
+        self, fs: FileSystem, facts: SegmentFacts, epochs: array[int], on_progress: Progress
+    ) -> None:
+        self.fs = fs
+        self.facts = facts
+        self.segment, self.next_base, self.findings = facts.segment, facts.next_base, facts.findings
+        self.on_progress = on_progress
+        self._known_epochs = epochs
+        self._state = array("q", bytes(8 * check_kernel.CHECK_STATE))
+        self._found = array("q", bytes(8 * check_kernel.FOUND * 2 * _ROWS))
+        self._last_row: array[int] = array("q")
+        self._open_gap: Gap | None = None
+        self._overlaps = 0  # which of the wrong ones came last
         # Indexes first: what they say was in the log before they said it, also while a writer goes on.
         self.entries = EntryChecks(
             self.findings, self.segment.base_offset, self._index(layout.INDEX), self._index(layout.TIME_INDEX)
         )
-        txn_index = read_if_there(self.fs, self.segment.path(layout.TXN_INDEX))
+        facts.txn_index = read_if_there(fs, self.segment.path(layout.TXN_INDEX))
+
+    def run(self) -> SegmentFacts:
+        facts, path = self.facts, self.segment.path(layout.LOG)
+        facts.end_offset = self.segment.base_offset
         file = open_if_there(self.fs, path)
         if file is None:
             self.findings.note("vanished", path, "the file was removed while it was being checked")
-            self.end_offset = self.end_offset if self.next_base is None else self.next_base
-            return
+            facts.end_offset = facts.end_offset if self.next_base is None else self.next_base
+            facts.has_vanished = True
+            return facts
         try:
             self._walk(file)
         finally:
             file.close()
-        self._finish(txn_index)
-        self.joint_entries, self.doubtful_entries = self.entries.joint_entries, self.entries.doubtful
-        self.entries = None  # a log may have thousands of segments
-        self._found = array("q")
+        self._finish()
+        facts.joint_entries, facts.doubtful_entries = self.entries.joint_entries, self.entries.doubtful
+        return facts
 
     def _index(self, suffix: str) -> IndexFile | None:
         path = self.segment.path(suffix)
@@ -140,10 +114,10 @@ class SegmentCheck:
             check_kernel.PREVIOUS_BASE,
             check_kernel.PREVIOUS_EXPECTED,
             check_kernel.RESUME_OFFSET,
+            check_kernel.EPOCH,
+            check_kernel.EPOCH_ENTRY,
         ):
             state[column] = -1
-        self.epochs.begin_segment(state)
-        self.producers.begin_segment()
         found: Window | Damage
         max_offset = _MAX_OFFSET if self.next_base is None else self.next_base
         end = file.size()
@@ -160,14 +134,15 @@ class SegmentCheck:
             self.on_progress(at - done)
             done = at
         self.on_progress(max(0, self.segment.size - done))
-        self.epochs.end_segment(state)
-        self.end_offset = state[check_kernel.EXPECTED_OFFSET]
+        self.facts.epochs.finish(state)
+        self.facts.end_offset = state[check_kernel.EXPECTED_OFFSET]
 
     def _window(self, file: File, window: Window) -> None:
         rows, count, state = window.rows, window.count, self._state
         if self._open_gap is not None:
             self._close_gap(rows[kernel.BASE_OFFSET])
-        found = check_kernel.check_rows(rows, count, state, self.epochs.known, self._found)
+        self.facts.epochs.window(window)
+        found = check_kernel.check_rows(rows, count, state, self._known_epochs, self._found)
         for at in range(
             0, min(found, len(self._found) // check_kernel.FOUND) * check_kernel.FOUND, check_kernel.FOUND
         ):
@@ -177,12 +152,12 @@ class SegmentCheck:
                 previous = rows[(number - 1) * kernel.ROW : number * kernel.ROW] if number else self._last_row
                 self._overlap(row, previous, expected, third)
             elif kind == check_kernel.RESUMES:
-                self.wrong[self._overlaps] = replace(self.wrong[self._overlaps], base_offset=expected)
+                wrong = self.facts.wrong
+                wrong[self._overlaps] = replace(wrong[self._overlaps], base_offset=expected)
             else:
-                self.epochs.event(kind, row, expected, bool(third), file.path)
+                self.facts.epochs.event(kind, row, expected, bool(third))
         self._check_compressed(file, window)
-        self.producers.window(file, window)
-        assert self.entries is not None
+        self.facts.producers.window(file, window, self.findings)
         self.entries.window(file, window)
         self._last_row = rows[(count - 1) * kernel.ROW : count * kernel.ROW]
 
@@ -199,12 +174,12 @@ class SegmentCheck:
             meaning = f"the first batch says base offset {base}, below the segment's own {at_least}"
         else:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
-        self._overlaps = len(self.wrong)
+        self._overlaps = len(self.facts.wrong)
         self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
 
     def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:
         self._defect("base-offset", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
-        self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning, right))
+        self.facts.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning, right))
 
     def _check_compressed(self, file: File, window: Window) -> None:
         keep = array("q", bytes(8 * window.count))
@@ -218,7 +193,7 @@ class SegmentCheck:
             except CorruptRecordError as error:
                 meaning = f"the CRC matches, but the records cannot be read: {error}"
                 self._defect("bad-record", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
-                self.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning))
+                self.facts.wrong.append(WrongBatch(row[kernel.POSITION], row[kernel.SIZE], meaning))
 
     def _defect(self, code: str, meaning: str, position: int, offset: int | None) -> None:
         path = self.segment.path(layout.LOG)
@@ -227,14 +202,13 @@ class SegmentCheck:
     # -- what is damaged
 
     def _damage(self, file: File, damage: Damage, end: int) -> None:
-        self.damages.append(damage)
+        self.facts.damages.append(damage)
         expected = self._state[check_kernel.EXPECTED_OFFSET]
         self._open_gap = Gap(damage.position, damage.end, expected, _MAX_OFFSET)
-        assert self.entries is not None
         self.entries.gaps.append(self._open_gap)
         if damage.is_tail and self.next_base is None and self._is_harmless_tail(file, damage, end):
             return
-        self.producers.knows_all, self.producers.is_broken = False, True
+        self.facts.is_broken = True
         size = damage.end - damage.position
         if damage.status == kernel.TRUNCATED and damage.size > size:
             meaning = (
@@ -252,7 +226,7 @@ class SegmentCheck:
         if is_all_zero(file, damage.position, end):
             meaning = f"the last {size} bytes are zeros: a preallocated file, or a write that was cut off"
             self.findings.note("zero-tail", path, meaning, position=damage.position)
-            self.is_zero_tail = True
+            self.facts.is_zero_tail = True
         elif damage.status == kernel.TRUNCATED and not is_whole_but_for_its_length(
             file, damage.position, end
         ):
@@ -262,7 +236,7 @@ class SegmentCheck:
             self.findings.note("torn-batch", path, meaning, position=damage.position, offset=expected)
         else:
             return False
-        self.is_torn = True
+        self.facts.is_torn = True
         return True
 
     def _close_gap(self, next_offset: int) -> None:
@@ -275,29 +249,28 @@ class SegmentCheck:
 
     # -- the end
 
-    def _finish(self, txn_index: bytes | None) -> None:
-        assert self.entries is not None
-        self.entries.finish(is_torn=self.is_torn)
+    def _finish(self) -> None:
+        facts, state = self.facts, self._state
+        self.entries.finish(is_torn=facts.is_torn)
         if self.next_base is not None:
-            self.entries.check_last_time(self._state[check_kernel.LARGEST_TIMESTAMP])
-        listed_end = self.end_offset if self.next_base is not None else self._offset_at(self.segment.size)
-        torn_at = self.end_offset if self.is_torn else None
-        self.producers.check_txn_index(self.segment, txn_index, listed_end, torn_at)
+            self.entries.check_last_time(state[check_kernel.LARGEST_TIMESTAMP])
+        is_last = self.next_base is None
+        facts.txn_index_end = self._offset_at(self.segment.size) if is_last else facts.end_offset
         self._check_range()
-        self.lost_records = self._state[check_kernel.THIN_BATCHES] > 0
-        if self._state[check_kernel.GAPS]:
-            self.missing = MissingOffsets(
+        facts.lost_records = state[check_kernel.THIN_BATCHES] > 0
+        if state[check_kernel.GAPS]:
+            facts.missing = MissingOffsets(
                 self.segment.path(layout.LOG),
-                self._state[check_kernel.FIRST_GAP_POSITION],
-                self._state[check_kernel.FIRST_GAP_OFFSET],
-                self._state[check_kernel.FIRST_GAP_SIZE],
-                self._state[check_kernel.GAPS],
+                state[check_kernel.FIRST_GAP_POSITION],
+                state[check_kernel.FIRST_GAP_OFFSET],
+                state[check_kernel.FIRST_GAP_SIZE],
+                state[check_kernel.GAPS],
             )
 
     def _offset_at(self, position: int) -> int:
         """Up to where a transaction index that was read at the beginning must be complete."""
         grew = self._last_row and self._last_row[kernel.POSITION] + self._last_row[kernel.SIZE] > position
-        return self.segment.base_offset if grew else self.end_offset
+        return self.segment.base_offset if grew else self.facts.end_offset
 
     def _check_range(self) -> None:
         if not self._last_row:

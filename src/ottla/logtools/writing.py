@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ottla.errors import LogDirLockedError
+from ottla.errors import CorruptCheckpointError, LogDirLockedError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
 from ottla.records import batch
 from ottla.storage import checkpoint, layout
@@ -161,7 +161,12 @@ def bound_checkpoints(
         return
     for name in OFFSET_CHECKPOINTS:
         path = f"{data_dir}/{name}"
-        offsets = checkpoint.read_offsets(fs, path)
+        try:
+            offsets = checkpoint.read_offsets(fs, path)
+        except CorruptCheckpointError:
+            if start_offset is not None:
+                raise  # it could not be noted
+            continue  # a repair of the data directory writes it anew; until then a broker reads the logs in full
         changed = dict(offsets)
         if partition in offsets:
             changed[partition] = min(offsets[partition], end_offset)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
-SHARED_BYTES = 1 << 20
-STEP_BYTES = 128 << 10  # larger buffers come in multiples of this, so that one fits many frames
-LARGE_BYTES = 8 << 20  # a larger buffer is mapped: its pages cost nothing before something is written there
-_POOLED_BYTES = 16 << 20
-_EXACT_BYTES = 64 << 10  # up to here a buffer is as large as asked, and not kept
-_WINDOW_BYTES = 4096  # what a connection may still read at a time while the budget is used up
+SHARED_BYTES: Final = 1 << 20
+STEP_BYTES: Final = 128 << 10  # larger buffers come in multiples of this, so that one fits many frames
+LARGE_BYTES: Final = (
+    8 << 20
+)  # a larger buffer is mapped: its pages cost nothing before something is written there
+_POOLED_BYTES: Final = 16 << 20
+_EXACT_BYTES: Final = 64 << 10  # up to here a buffer is as large as asked, and not kept
+_WINDOW_BYTES: Final = 4096  # what a connection may still read at a time while the budget is used up
 
 
 class Waiter(Protocol):

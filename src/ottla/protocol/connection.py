@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from typing import Final
 
 from ottla.protocol.buffers import LARGE_BYTES, SHARED_BYTES, ReceiveBuffers
 
-_FIRST_STEP_BYTES = 16 << 10
-_TRUSTED_BYTES = 4 << 20
-_MAPPED_STEP_BYTES = 1 << 20
-_PREFIX_BYTES = 4
-_LENGTH = Struct(">i")
-_NOTHING = memoryview(b"")
+_FIRST_STEP_BYTES: Final = 16 << 10
+_TRUSTED_BYTES: Final = 4 << 20
+_MAPPED_STEP_BYTES: Final = 1 << 20
+_PREFIX_BYTES: Final = 4
+_LENGTH: Final = Struct(">i")
+_NOTHING: Final = memoryview(b"")
 
 
 class ProtocolError(Exception):
@@ -78,7 +79,7 @@ class FrameReader:
         start = self._start
         available = self._end - start
         if available >= _PREFIX_BYTES:
-            (length,) = _LENGTH.unpack_from(self._buffer, start)
+            length: int = _LENGTH.unpack_from(self._buffer, start)[0]
             if not 0 <= length <= self.max_frame_bytes:
                 raise ProtocolError(self._refusal(length))
             needed = length + _PREFIX_BYTES

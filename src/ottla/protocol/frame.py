@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from ottla.protocol import request_kernel
 from ottla.protocol.codec import DecodeError, Output, decoder, encoder
@@ -17,12 +17,12 @@ from ottla.protocol.message import Bytes, Message
 from ottla.protocol.messages import APIS, request_class, response_class
 from ottla.protocol.wire import MAX_ELEMENTS, skip_tags
 
-API_VERSIONS = 18
-CORRELATION_ID_AT = 4  # in a response, behind its length
-_REQUEST_HEAD = Struct(">hhih")
-_RESPONSE_HEAD = Struct(">ii")
-_LENGTH = Struct(">i")
-_FLEXIBLE_SINCE = {api.key: api.flexible_since for api in APIS.values()}
+API_VERSIONS: Final = 18
+CORRELATION_ID_AT: Final = 4  # in a response, behind its length
+_REQUEST_HEAD: Final = Struct(">hhih")
+_RESPONSE_HEAD: Final = Struct(">ii")
+_LENGTH: Final = Struct(">i")
+_FLEXIBLE_SINCE: Final = {api.key: api.flexible_since for api in APIS.values()}
 
 
 class RequestHeader:

@@ -18,7 +18,10 @@ _HEAD = cython.declare(cython.Py_ssize_t, 10)  # API, version, correlation id, l
 _ID = cython.declare(cython.Py_ssize_t, 16)
 _LONG = cython.declare(cython.Py_ssize_t, 128)  # from here on a length takes more than one byte
 _TOPIC_IDS_SINCE = cython.declare(cython.int, 13)
-_new = object.__new__
+# As what they are, they can be asked for a new instance without a call through the interpreter.
+_Request = cython.declare(type, ProduceRequest)
+_Topic = cython.declare(type, TopicProduceData)
+_Partition = cython.declare(type, PartitionProduceData)
 
 
 @cython.cfunc
@@ -40,6 +43,15 @@ def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cytho
     return value - 4294967296 if value > 2147483647 else value
 
 
+@cython.cfunc
+@cython.inline
+def _text(frame, buf: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t):
+    """The string there, not empty."""
+    if cython.compiled:
+        return cython.cast(cython.p_char, cython.address(buf[start]))[: stop - start].decode("utf-8")
+    return str(frame[start:stop], "utf-8")
+
+
 def read_header(frame, flexible_since):
     buf: cython.const[cython.uchar][::1] = frame
     size: cython.Py_ssize_t = len(buf)
@@ -55,7 +67,7 @@ def read_header(frame, flexible_since):
         if position > size:
             return None
         try:
-            client_id = str(frame[_HEAD:position], "utf-8")
+            client_id = _text(frame, buf, _HEAD, position) if length else ""
         except UnicodeDecodeError:
             return None
     if version >= flexible_since.get(api_key, 32767):
@@ -77,7 +89,7 @@ def read_produce(frame, position: cython.Py_ssize_t, version: cython.int):
     count = buf[position + 7]
     if not 0 < count < _LONG:
         return None
-    request = _new(ProduceRequest)
+    request = _Request.__new__(_Request)
     request.transactional_id = None
     request.acks = _int16(buf, position + 1)
     request.timeout_ms = _int32(buf, position + 3)
@@ -104,7 +116,7 @@ def _read_topic(
     """Add the topic at `position`; where the next thing begins, or -1."""
     stop: cython.Py_ssize_t
     count: cython.Py_ssize_t
-    topic = _new(TopicProduceData)
+    topic = _Topic.__new__(_Topic)
     if version >= _TOPIC_IDS_SINCE:
         stop = position + _ID
         if stop >= end:
@@ -119,7 +131,7 @@ def _read_topic(
         if stop >= end:
             return -1
         try:
-            topic.name = str(frame[position:stop], "utf-8")
+            topic.name = _text(frame, buf, position, stop) if position < stop else ""
         except UnicodeDecodeError:
             return -1
         topic.topic_id = None
@@ -152,7 +164,7 @@ def _read_partition(
     byte: cython.int = _LONG
     if end - position < 6:
         return -1
-    partition = _new(PartitionProduceData)
+    partition = _Partition.__new__(_Partition)
     partition.index = _int32(buf, position)
     position += 4
     while byte >= _LONG:

@@ -268,11 +268,61 @@ class Columns:
             if v2:
                 status = self._batch(view, row, at, start)
             else:
-                status = self._message(view, row, at, start)
+                status = self._message(
+                    view,
+                    row,
+                    at,
+                    start,
+                    0,
+                    row[at + _MAX_TIMESTAMP],
+                    row[at + _ATTRIBUTES] & _LOG_APPEND_TIME,
+                )
             if status != _DONE:
                 return index, status
             index += 1
         return index, _DONE
+
+    def fill_messages(
+        self,
+        buf,
+        rows,
+        first: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        magic: cython.longlong,
+        offset_shift: cython.longlong,
+        has_stamp: cython.bint,
+        stamp: cython.longlong,
+    ):
+        view: cython.const[cython.uchar][::1] = buf
+        row: cython.longlong[::1] = rows
+        if first < 0 or count < first or count > len(rows) // 16:
+            raise ValueError("rows are too short")
+        index: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        start: cython.Py_ssize_t
+        status: cython.int
+        for index in range(first, count):
+            at = index * _ROW
+            start = row[at + _POSITION]
+            check_bounds(start, start + row[at + _SIZE], len(buf))
+            if (
+                row[at + _MAGIC] != magic
+                or row[at + _ATTRIBUTES] & _CODEC
+                or _overflows(row[at + _BASE_OFFSET], offset_shift)
+            ):
+                return index, _BAD
+            status = self._message(
+                view,
+                row,
+                at,
+                start,
+                offset_shift,
+                stamp if has_stamp else row[at + _MAX_TIMESTAMP],
+                has_stamp,
+            )
+            if status != _DONE:
+                return index, status
+        return count, _DONE
 
     def fill_records(
         self,
@@ -346,8 +396,6 @@ class Columns:
         base_timestamp: cython.longlong = row[to + _BASE_TIMESTAMP]
         stamp: cython.longlong = row[to + _MAX_TIMESTAMP]
         kind: cython.int = 1 if row[to + _ATTRIBUTES] & _LOG_APPEND_TIME else 0
-        if row[to + _MAGIC] == 0:
-            kind = -1
         while at < end:
             after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
                 read_record(view, at, end)
@@ -377,8 +425,14 @@ class Columns:
         row: cython.longlong[::1],
         at: cython.Py_ssize_t,
         start: cython.Py_ssize_t,
+        offset_shift: cython.longlong,
+        timestamp: cython.longlong,
+        is_stamped: cython.longlong,
     ) -> cython.int:
         """The one record of a plain message of magic 0 or 1."""
+        offset: cython.longlong = row[at + _BASE_OFFSET] + offset_shift
+        if offset < self._from_offset or offset >= self._to_offset:
+            return _DONE
         end: cython.Py_ssize_t = start + row[at + _SIZE]
         old: cython.bint = row[at + _MAGIC] == 0
         key: cython.Py_ssize_t = start + (22 if old else 30)
@@ -393,14 +447,12 @@ class Columns:
         value_size: cython.longlong = _int32(view, value - 4)
         if value_size < -1 or (value_size if value_size > 0 else 0) != end - value:
             return _BAD
-        kind: cython.int = 1 if row[at + _ATTRIBUTES] & _LOG_APPEND_TIME else 0
+        kind: cython.int = 1 if is_stamped else 0
         if old:
             kind = -1
         if not self._fits(key_size, value_size, 0, 0):
             return _FULL
-        self._put(
-            view, row[at + _BASE_OFFSET], row[at + _MAX_TIMESTAMP], kind, key, key_size, value, value_size
-        )
+        self._put(view, offset, timestamp, kind, key, key_size, value, value_size)
         if self._mask & _HEADERS:
             self._put_headers(view, end, end, 0)
         self._rows += 1

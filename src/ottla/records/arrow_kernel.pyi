@@ -51,6 +51,20 @@ class Columns:
         transactions, sorted. CRCs are the caller's, who asked scan() for them.
         """
 
+    def fill_messages(
+        self,
+        buf: Buffer,
+        rows: array[int],
+        first: int,
+        count: int,
+        magic: int,
+        offset_shift: int,
+        has_stamp: bool,
+        stamp: int,
+    ) -> tuple[int, int]:
+        """Take rows [first, count) of the messages of magic 0 or 1 that a wrapper held: (row come to, DONE / FULL /
+        BAD). Their offsets lie `offset_shift` further on; a wrapper with log-append time gives all of them its own."""
+
     def fill_records(
         self, buf: Buffer, start: int, end: int, rows: array[int], index: int
     ) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ its offset and epoch without computing it anew.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.errors import CorruptRecordError
 from ottla.records import kernel
@@ -20,28 +20,28 @@ from ottla.records.codec import Codec
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-HEADER = Struct(">qiibIhiqqqhii")
-HEADER_SIZE = 61
-OVERHEAD_SIZE = 12  # offset and length, which the length does not count
-MAGIC_V2 = 2
+HEADER: Final = Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = 61
+OVERHEAD_SIZE: Final = 12  # offset and length, which the length does not count
+MAGIC_V2: Final = 2
 
-MAGIC_AT = 16
-CRC_AT = 17
-ATTRIBUTES_AT = 21
-MAX_TIMESTAMP_AT = 35
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+MAX_TIMESTAMP_AT: Final = 35
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
 
-NO_PRODUCER_ID = -1
-NO_EPOCH = -1
-NO_SEQUENCE = -1
-NO_TIMESTAMP = -1
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
 
-OFFSETS = Struct(">qii")  # base offset, length, leader epoch: what a leader writes into a batch
+OFFSETS: Final = Struct(">qii")  # base offset, length, leader epoch: what a leader writes into a batch
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
 _TIMESTAMP = Struct(">q")

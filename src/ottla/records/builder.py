@@ -89,6 +89,7 @@ def seal_batch(
     timestamp: int,
     *,
     codec: Codec = Codec.NONE,
+    latest_time: int | None = None,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_EPOCH,
     base_sequence: int = NO_SEQUENCE,
@@ -96,11 +97,12 @@ def seal_batch(
 ) -> None:
     """Write the header of a batch that has room for it and, behind that, records with offsets 0, 1, 2, ...
 
-    All of them are of one time. The records are compressed here.
+    All of them are of one time unless the latest one is given. The records are compressed here.
     """
     flags = TRANSACTIONAL if transactional else 0
     _finish(
-        batch, count, codec, flags, 0, NO_EPOCH, count - 1, timestamp, timestamp, producer_id,
+        batch, count, codec, flags, 0, NO_EPOCH, count - 1, timestamp,
+        timestamp if latest_time is None else latest_time, producer_id,
         producer_epoch, base_sequence,
     )  # fmt: skip
 

@@ -6,6 +6,8 @@ piecewise decoders, which never hold more than one piece at a time: a size that 
 nothing.
 
 Whatever the bytes are, the only error is CorruptRecordError, or DecompressionLimitError at the cap.
+
+A codec's library is imported with the first batch that has it: they are large, and a broker's start does without.
 """
 
 from __future__ import annotations
@@ -16,23 +18,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.errors import CorruptRecordError, DecompressionLimitError
-from ottla.records import lz4_frame, xerial
 from ottla.records.codec import Codec
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _GZIP_FORMAT = 31  # zlib's wbits for a gzip header with the largest window
-_MIN_FEED_BYTES = 64 * 1024
+MIN_FEED_BYTES = 64 * 1024
+_PIECE_BYTES = 1 << 20
 # gzip members and zstd frames may follow each other. No client writes more than one, but each costs a decoder
 # and a copy of the bytes fed past its end: many tiny ones must not eat seconds.
-_MAX_FRAMES = 4096
-_NEXT_FRAME_FEED_BYTES = 4096
+MAX_FRAMES = 4096
+NEXT_FRAME_FEED_BYTES = 4096
 
 
 def compress(
@@ -44,29 +41,39 @@ def compress(
     if codec is Codec.GZIP:
         return zlib.compress(view, zlib.Z_DEFAULT_COMPRESSION if level is None else level, _GZIP_FORMAT)
     if codec is Codec.SNAPPY:
+        from ottla.records import xerial
+
         return xerial.compress(view)
     if codec is Codec.LZ4:
+        from ottla.records import lz4_frame
+
         return lz4_frame.compress(view, level, legacy_checksum=lz4_legacy_checksum)
     if codec is Codec.ZSTD:
-        return zstd.compress(view, level)
+        from ottla.records import zstd_frames
+
+        return zstd_frames.compress(view, level)
     return bytes(view)
 
 
 def decompress(
     codec: Codec, data: Buffer, max_output_bytes: int, *, lz4_legacy_checksum: bool = False
-) -> bytes:
+) -> bytes | bytearray:
     """All of it, or DecompressionLimitError as soon as it grows past `max_output_bytes`."""
-    pieces: list[bytes | memoryview] = []
-    size = 0
-    piece_bytes = max_output_bytes + 1  # one byte more than the cap tells that it is passed
-    for piece in _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum):
-        size += len(piece)
-        if size > max_output_bytes:
-            raise DecompressionLimitError(f"{Codec(codec).name} data grows past {max_output_bytes} bytes")
-        pieces.append(piece)
-    if len(pieces) == 1 and isinstance(pieces[0], bytes):
-        return pieces[0]
-    return b"".join(pieces)
+    piece_bytes = min(
+        max_output_bytes + 1, _PIECE_BYTES
+    )  # one byte more than the cap tells that it is passed
+    pieces = _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum)
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None and isinstance(first, bytes) and len(first) <= max_output_bytes:
+        return first
+    whole = bytearray(first)  # grows in place: pieces that are joined in the end would be there twice
+    while second is not None and len(whole) <= max_output_bytes:
+        whole += second
+        second = next(pieces, None)
+    if len(whole) > max_output_bytes:
+        raise DecompressionLimitError(f"{Codec(codec).name} data grows past {max_output_bytes} bytes")
+    return whole
 
 
 def windows(codec: Codec, data: Buffer, window_bytes: int) -> Iterator[bytes | memoryview]:
@@ -91,20 +98,26 @@ def _pieces(
     if codec is Codec.GZIP:
         found: Iterator[bytes | memoryview] = _gzip_pieces(data, piece_bytes)
     elif codec is Codec.SNAPPY:
+        from ottla.records import xerial
+
         found = xerial.blocks(data, max_output_bytes)
     elif codec is Codec.LZ4:
+        from ottla.records import lz4_frame
+
         found = lz4_frame.blocks(data, legacy_checksum=lz4_legacy_checksum)
     elif codec is Codec.ZSTD:
-        found = _zstd_pieces(data, piece_bytes)
+        from ottla.records import zstd_frames
+
+        found = zstd_frames.pieces(data, piece_bytes)
     else:
         found = iter((data,))
     return (piece for piece in found if piece)
 
 
 def _gzip_pieces(data: memoryview, piece_bytes: int) -> Iterator[bytes]:
-    most_bytes = feed_bytes = max(piece_bytes, _MIN_FEED_BYTES)
+    most_bytes = feed_bytes = max(piece_bytes, MIN_FEED_BYTES)
     position = 0
-    for _ in range(_MAX_FRAMES):
+    for _ in range(MAX_FRAMES):
         member = zlib.decompressobj(_GZIP_FORMAT)
         rest: bytes | memoryview = b""
         while not member.eof:
@@ -124,30 +137,5 @@ def _gzip_pieces(data: memoryview, piece_bytes: int) -> Iterator[bytes]:
         position -= len(member.unused_data)
         if position == len(data):
             return
-        feed_bytes = _NEXT_FRAME_FEED_BYTES
-    raise CorruptRecordError(f"more than {_MAX_FRAMES} gzip members in a row")
-
-
-def _zstd_pieces(data: memoryview, piece_bytes: int) -> Iterator[bytes]:
-    most_bytes = feed_bytes = max(piece_bytes, _MIN_FEED_BYTES)
-    position = 0
-    for _ in range(_MAX_FRAMES):
-        frame = zstd.ZstdDecompressor()
-        while not frame.eof:
-            feed = data[:0]
-            if frame.needs_input:
-                feed = data[position : position + feed_bytes]
-                if not feed:
-                    raise CorruptRecordError("zstd data is cut")
-                position += len(feed)
-                feed_bytes = min(2 * feed_bytes, most_bytes)
-            try:
-                piece = frame.decompress(feed, piece_bytes)
-            except zstd.ZstdError as error:
-                raise CorruptRecordError(f"zstd: {error}") from error
-            yield piece
-        position -= len(frame.unused_data)
-        if position == len(data):
-            return
-        feed_bytes = _NEXT_FRAME_FEED_BYTES
-    raise CorruptRecordError(f"more than {_MAX_FRAMES} zstd frames in a row")
+        feed_bytes = NEXT_FRAME_FEED_BYTES
+    raise CorruptRecordError(f"more than {MAX_FRAMES} gzip members in a row")

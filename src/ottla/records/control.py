@@ -11,7 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import CorruptRecordError
-from ottla.records.batch import NO_EPOCH
+from ottla.records.batch import CODEC_MASK, HEADER_SIZE, NO_EPOCH
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.record import Record, read_records
 
@@ -23,6 +23,11 @@ COMMIT = 1
 
 _KEY = Struct(">hh")
 _VALUE = Struct(">hi")
+# Nearly all markers: one record, not compressed, of version 0, without headers; from the codec in the attributes on.
+_USUAL = Struct(">22xB34xi5s4sB2si")
+_USUAL_SIZE = HEADER_SIZE + 17
+_USUAL_HEAD, _USUAL_VALUE_LENGTH, _VERSION_0 = b"\x20\0\0\0\x08", 0x0C, b"\0\0"
+_USUAL_KEYS = {_KEY.pack(0, ABORT): True, _KEY.pack(0, COMMIT): False}
 
 
 class Marker(NamedTuple):
@@ -66,6 +71,17 @@ def control_type(record: Record) -> int:
 
 def parse_marker(buf: Buffer, position: int = 0) -> Marker | None:
     """The marker in the control batch at `position`; None if it is of another type, or compacted away."""
+    if len(memoryview(buf)) >= position + _USUAL_SIZE:
+        attributes, count, head, key, value_length, version, epoch = _USUAL.unpack_from(buf, position)
+        if (
+            count == 1
+            and head == _USUAL_HEAD
+            and value_length == _USUAL_VALUE_LENGTH
+            and key in _USUAL_KEYS
+            and version == _VERSION_0
+            and not attributes & CODEC_MASK
+        ):
+            return Marker(_USUAL_KEYS[key], epoch)
     record = next(read_records(buf, position), None)
     if record is None:
         return None
@@ -74,7 +90,7 @@ def parse_marker(buf: Buffer, position: int = 0) -> Marker | None:
         return None
     if record.value is None or len(record.value) < _VALUE.size:
         raise CorruptRecordError(f"the marker at offset {record.offset} has no whole value")
-    version, coordinator_epoch = _VALUE.unpack_from(record.value)
-    if version < 0:
-        raise CorruptRecordError(f"the marker at offset {record.offset} has version {version}")
+    value_version, coordinator_epoch = _VALUE.unpack_from(record.value)
+    if value_version < 0:
+        raise CorruptRecordError(f"the marker at offset {record.offset} has version {value_version}")
     return Marker(kind == ABORT, coordinator_epoch)

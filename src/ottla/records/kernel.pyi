@@ -6,6 +6,7 @@ range that is not inside the buffer is the caller's mistake: ValueError. Numbers
 """
 
 from array import array
+from typing import Final
 
 from typing_extensions import Buffer
 
@@ -22,52 +23,54 @@ from ottla.records.record_kernel import headers as headers
 COMPILED: bool
 
 # What a check found. TRUNCATED: good so far, but the next batch (or record) ends past `end`.
-OK: int  # 0
-TRUNCATED: int  # 1
-BAD_LENGTH: int  # 2
-BAD_MAGIC: int  # 3
-BAD_CRC: int  # 4
-BAD_ATTRIBUTES: int  # 5
-BAD_COUNT: int  # 6
-BAD_OFFSETS: int  # 7
-BAD_RECORD: int  # 8
+OK: Final = 0
+TRUNCATED: Final = 1
+BAD_LENGTH: Final = 2
+BAD_MAGIC: Final = 3
+BAD_CRC: Final = 4
+BAD_ATTRIBUTES: Final = 5
+BAD_COUNT: Final = 6
+BAD_OFFSETS: Final = 7
+BAD_RECORD: Final = 8
 STATUS_MEANING: dict[int, str]
 
 # scan() writes one row of ROW numbers (int64) a batch; these are the columns.
-ROW: int  # 16
-POSITION: int  # 0
-SIZE: int  # 1, with the 12 bytes before the length's end
-BASE_OFFSET: int  # 2, of a magic 0/1 message: its offset
-LAST_OFFSET: int  # 3, of a magic 0/1 message: its offset
-MAX_TIMESTAMP: int  # 4, -1 for magic 0
-LEADER_EPOCH: int  # 5, -1 for magic 0/1
-MAGIC: int  # 6
-ATTRIBUTES: int  # 7
-PRODUCER_ID: int  # 8, -1 if none, and for magic 0/1
-PRODUCER_EPOCH: int  # 9
-BASE_SEQUENCE: int  # 10
-COUNT: int  # 11, -1 for a compressed magic 0/1 wrapper
-BASE_TIMESTAMP: int  # 12
-CRC: int  # 13, the stored one
-LAST_DELTA: int  # 14
-NULL_KEYS: int  # 15, records without a key where records were checked, else -1
+ROW: Final = 16
+POSITION: Final = 0
+SIZE: Final = 1  # with the 12 bytes before the length's end
+BASE_OFFSET: Final = 2  # of a magic 0/1 message: its offset
+LAST_OFFSET: Final = 3  # of a magic 0/1 message: its offset
+MAX_TIMESTAMP: Final = 4  # -1 for magic 0
+LEADER_EPOCH: Final = 5  # -1 for magic 0/1
+MAGIC: Final = 6
+ATTRIBUTES: Final = 7
+PRODUCER_ID: Final = 8  # -1 if none, and for magic 0/1
+PRODUCER_EPOCH: Final = 9
+BASE_SEQUENCE: Final = 10
+COUNT: Final = 11  # -1 for a compressed magic 0/1 wrapper
+BASE_TIMESTAMP: Final = 12
+CRC: Final = 13  # the stored one
+LAST_DELTA: Final = 14
+NULL_KEYS: Final = 15  # records without a key where records were checked, else -1
 
 # scan() flags
-CHECK_CRC: int  # 1
-CHECK_RECORDS: int  # 2: every record of uncompressed v2 batches; key and value of a plain magic 0/1 message
+CHECK_CRC: Final = 1
+CHECK_RECORDS: Final = (
+    2  # every record of uncompressed v2 batches; key and value of a plain magic 0/1 message
+)
 
 # decode() writes one row of REC_ROW numbers (int64) a record; these are the columns.
-REC_ROW: int  # 10
-REC_OFFSET: int  # 0
-REC_TIMESTAMP: int  # 1
-REC_KEY: int  # 2, position
-REC_KEY_SIZE: int  # 3, -1 for null
-REC_VALUE: int  # 4
-REC_VALUE_SIZE: int  # 5, -1 for null
-REC_HEADERS: int  # 6, position of the first header's key length
-REC_HEADER_COUNT: int  # 7
-REC_START: int  # 8, position of the record's length varint
-REC_END: int  # 9
+REC_ROW: Final = 10
+REC_OFFSET: Final = 0
+REC_TIMESTAMP: Final = 1
+REC_KEY: Final = 2  # position
+REC_KEY_SIZE: Final = 3  # -1 for null
+REC_VALUE: Final = 4
+REC_VALUE_SIZE: Final = 5  # -1 for null
+REC_HEADERS: Final = 6  # position of the first header's key length
+REC_HEADER_COUNT: Final = 7
+REC_START: Final = 8  # position of the record's length varint
+REC_END: Final = 9
 
 def scan(
     buf: Buffer, start: int, end: int, rows: array[int], flags: int, shift: int = 0

@@ -7,6 +7,8 @@ int32 offsets, and the bytes between them.
 
 from __future__ import annotations
 
+from array import array
+
 import cython
 
 if cython.compiled:
@@ -17,6 +19,7 @@ _MIX = cython.declare(cython.uint, 0x5BD1E995)
 _UINT32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 _POSITIVE = cython.declare(cython.uint, 0x7FFFFFFF)
 _EMPTY = bytes(1)
+_NO_TIMES = array("q")
 
 
 @cython.cfunc
@@ -128,9 +131,18 @@ def group_rows(numbers: cython.const[cython.int][::1], order: cython.int[::1], e
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
+def _zigzag(value: cython.longlong) -> cython.ulonglong:
+    if value >= 0:
+        return cython.cast(cython.ulonglong, value) << 1
+    return (cython.cast(cython.ulonglong, -1 - value) << 1) + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
 def _number_size(value: cython.longlong) -> cython.longlong:
-    """Of a number >= -1 as a zigzag varint."""
-    bits: cython.ulonglong = 1 if value < 0 else cython.cast(cython.ulonglong, value) << 1
+    """Of a number as a zigzag varint."""
+    bits: cython.ulonglong = _zigzag(value)
     size: cython.longlong = 1
     while bits >= 0x80:
         bits >>= 7
@@ -142,7 +154,7 @@ def _number_size(value: cython.longlong) -> cython.longlong:
 @cython.inline
 @cython.exceptval(check=False)
 def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = 1 if value < 0 else cython.cast(cython.ulonglong, value) << 1
+    bits: cython.ulonglong = _zigzag(value)
     while bits >= 0x80:
         out[at] = bits & 0x7F | 0x80
         bits >>= 7
@@ -208,8 +220,14 @@ class Packer:
     _header_valid: cython.const[cython.uchar][::1]
     _header_offsets: cython.const[cython.int][::1]
     _headers: cython.const[cython.uchar][::1]
+    _has_times: cython.bint
+    _times: cython.const[cython.longlong][::1]
+    _base_time: cython.longlong
 
-    def __init__(self, keys, values, headers):
+    def __init__(self, keys, values, headers, times=None):
+        self._has_times = times is not None
+        self._times = times if self._has_times else _NO_TIMES
+        self._base_time = 0
         self._key_nulls = keys[0] is not None
         self._key_valid = keys[0] if self._key_nulls else _EMPTY
         self._key_offsets = keys[1]
@@ -238,12 +256,19 @@ class Packer:
         return self._lists[row + 1] - self._lists[row]
 
     @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def _time_delta(self, row: cython.Py_ssize_t) -> cython.longlong:
+        return self._times[row] - self._base_time if self._has_times else 0
+
+    @cython.cfunc
     @cython.exceptval(check=False)
     def _body_size(self, row: cython.Py_ssize_t, delta: cython.longlong) -> cython.longlong:
         size: cython.longlong
         at: cython.Py_ssize_t
         count: cython.longlong = self._headers_of(row)
-        body: cython.longlong = 2 + _number_size(delta) + _number_size(count)
+        body: cython.longlong = 1 + _number_size(delta) + _number_size(count)
+        body += _number_size(self._time_delta(row))
         size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
         body += _number_size(size) + (size if size > 0 else 0)
         size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
@@ -266,8 +291,8 @@ class Packer:
         count: cython.longlong = self._headers_of(row)
         at = _put_number(out, at, self._body_size(row, delta))
         out[at] = 0  # attributes
-        out[at + 1] = 0  # all records have the batch's own time
-        at = _put_number(out, at + 2, delta)
+        at = _put_number(out, at + 1, self._time_delta(row))
+        at = _put_number(out, at, delta)
         size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
         at = _put_bytes(out, at, self._keys, self._key_offsets[row], size)
         size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
@@ -289,7 +314,9 @@ class Packer:
         begin: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
         limit_bytes: cython.longlong,
+        base_time: cython.longlong = 0,
     ):
+        self._base_time = base_time
         stop: cython.Py_ssize_t = begin
         size: cython.longlong
         start: cython.Py_ssize_t = len(out)
@@ -311,3 +338,13 @@ class Packer:
             for index in range(begin, stop):
                 at = self._put(view, at, order[index], records + index - begin)
         return stop
+
+    def latest_time(
+        self, order: cython.const[cython.int][::1], begin: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ):
+        latest: cython.longlong = -1
+        index: cython.Py_ssize_t
+        for index in range(begin, end):
+            if self._times[order[index]] > latest:
+                latest = self._times[order[index]]
+        return latest

@@ -35,12 +35,26 @@ def group_rows(numbers: Buffer, order: array[int], ends: array[int]) -> None:
 class Packer:
     """Rows of one Arrow batch, ready to be written as records."""
 
-    def __init__(self, keys: Column, values: Column, headers: Headers | None) -> None: ...
+    def __init__(
+        self, keys: Column, values: Column, headers: Headers | None, times: Buffer | None = None
+    ) -> None:
+        """`times` are the timestamps of the rows, int64; without them all have that of their batch."""
+
     def pack(
-        self, out: bytearray, records: int, order: Buffer, begin: int, end: int, limit_bytes: int
+        self,
+        out: bytearray,
+        records: int,
+        order: Buffer,
+        begin: int,
+        end: int,
+        limit_bytes: int,
+        base_time: int = 0,
     ) -> int:
         """Append the rows order[begin:end] as records to a v2 batch that has `records` already.
 
         Stops before `out` would grow past the limit, unless it has no record yet. Returns where in `order` it stopped.
-        Their timestamps are the batch's base timestamp.
+        Timestamps are written relative to `base_time`, which must be the batch's base timestamp.
         """
+
+    def latest_time(self, order: Buffer, begin: int, end: int) -> int:
+        """The largest timestamp of the rows order[begin:end]; only with `times`."""

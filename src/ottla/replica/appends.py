@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ottla.errors import (
     BrokerError,
@@ -28,11 +29,11 @@ from ottla.storage.validation import Origin
 
 _logger = logging.getLogger(__name__)
 
-UNKNOWN_SERVER_ERROR = BrokerError.code
-_ACKS = (-1, 0, 1)
-_CLIENT = Origin.CLIENT
+UNKNOWN_SERVER_ERROR: Final = BrokerError.code
+_ACKS: Final = (-1, 0, 1)
+_CLIENT: Final = Origin.CLIENT
 # A client's or the cluster's everyday: not counted as failures of the broker, and told without a log start.
-_EXPECTED = (
+_EXPECTED: Final = (
     UnknownTopicOrPartitionError,
     NotLeaderOrFollowerError,
     RecordTooLargeError,
@@ -51,6 +52,7 @@ class Appends:
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
+        self._watched = purgatories.watched
         self._lanes = lanes
 
     def append(
@@ -74,7 +76,6 @@ class Appends:
         grown: list[tuple[Partition, bool]] = []
         pending: list[Unreplicated] = []
         lent: list[tuple[int, Partition, Bytes]] = []
-        is_watched = self._purgatories.is_watched
         for key, records in entries:
             partition = self._partitions.get(key)
             try:
@@ -88,7 +89,7 @@ class Appends:
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
                 results.append(self.failure(key, partition, records, error))
                 continue
-            if is_watched(partition):
+            if any(partition in watched for watched in self._watched):
                 grown.append((partition, moved))
             results.append(_success(key, partition, info, acks, pending, len(results)))
         if lent:

@@ -63,7 +63,8 @@ class ReplicaManager:
             config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
-        self.append = Appends(self._hosted, self.purgatories, self._lanes).append
+        self.appends = Appends(self._hosted, self.purgatories, self._lanes)
+        self.append = self.appends.append
         self.fetch = fetches.fetch
         offsets = Offsets(self._hosted, self.purgatories, self._lanes)
         self.list_offset = offsets.list_offset

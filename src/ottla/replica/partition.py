@@ -7,6 +7,7 @@ that. Who leads comes from the cluster's image (`take_role`).
 from __future__ import annotations
 
 import uuid
+from typing import Final
 
 from ottla.cluster.image import PartitionInfo
 from ottla.errors import (
@@ -28,7 +29,7 @@ from ottla.storage.log import AppendInfo, Log
 from ottla.storage.log_reader import Isolation
 from ottla.storage.validation import Origin
 
-ALL_REPLICAS = -1
+ALL_REPLICAS: Final = -1
 
 
 class Partition:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 from ottla.storage.txn_index import AbortedTxn
 
-NO_ERROR = 0
-NO_EPOCH = -1
-NO_OFFSET = -1
-CONSUMER = -1  # the replica id of a fetch that comes from a client
+NO_ERROR: Final = 0
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+CONSUMER: Final = -1  # the replica id of a fetch that comes from a client
 
 
 class AppendResult(NamedTuple):

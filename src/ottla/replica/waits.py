@@ -35,8 +35,8 @@ class Purgatories:
         self.delete_records: Purgatory[Partition] = Purgatory(
             runtime, config.delete_records_purgatory_purge_interval_requests
         )
-
-        self._watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
+        # The partitions that somebody waits for.
+        self.watched = (self.produce.watchers, self.fetch.watchers, self.delete_records.watchers)
 
     def sizes(self) -> dict[str, int]:
         """How many wait, by Kafka's names."""
@@ -45,11 +45,6 @@ class Purgatories:
             "Fetch": self.fetch.size,
             "DeleteRecords": self.delete_records.size,
         }
-
-    def is_watched(self, partition: Partition) -> bool:
-        """Whether anybody waits for something of this partition."""
-        produce, fetch, delete_records = self._watched
-        return partition in fetch or partition in produce or partition in delete_records
 
     def high_watermark_moved(self, partition: Partition) -> None:
         self.produce.check(partition)

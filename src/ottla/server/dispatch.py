@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.api import registry
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
+from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics
@@ -28,23 +28,40 @@ class UnknownRequestError(Exception):
     """An API or a version of it that is not served: the connection cannot go on."""
 
 
-class Route(NamedTuple):
+class Route:
     """How one version of one API is read, done and answered."""
 
-    api: Api
-    version: int
-    decode: Callable[[Any, int], Any]
-    handle: Handler
-    respond: Callable[[int, Any], list[Bytes]]
-    metrics: RequestMetrics
+    __slots__ = ("api", "decode", "handle", "metrics", "respond", "version")
+
+    def __init__(
+        self,
+        api: Api,
+        version: int,
+        decode: Callable[[Any, int], Any],
+        handle: Handler,
+        respond: Callable[[int, Any], list[Bytes]],
+        metrics: RequestMetrics,
+    ) -> None:
+        self.api = api
+        self.version = version
+        self.decode = decode
+        self.handle = handle
+        self.respond = respond
+        self.metrics = metrics
 
 
 class Dispatcher:
-    """Routes requests. Tests and the request log put themselves around `run`."""
+    """Routes requests. The request log, and the faults of tests, put themselves around the handlers."""
 
-    def __init__(self, services: Services, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        clock_ns: Callable[[], int],
+        around: Callable[[Route, Call], Any] | None = None,
+    ) -> None:
         self.services = services
         self.clock_ns = clock_ns
+        self._around = around
         self._routes: dict[tuple[int, int], Route] = {}
 
     def route(self, api_key: int, version: int) -> Route:
@@ -81,19 +98,6 @@ class Dispatcher:
 
     def run(self, route: Route, call: Call) -> Any:
         """Let the handler work: its response, PENDING, or what else a session understands."""
+        if self._around is not None:
+            return self._around(route, call)
         return route.handle(self.services, call, call.request)
-
-
-class Intercepted:
-    """Stands between a call and its connection: what is answered goes through `answer` first, now or later."""
-
-    def __init__(self, call: Call, answer: Callable[[Peer, Call, Any], None]) -> None:
-        self._peer = call.peer
-        self._answer = answer
-        call.peer = self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._peer, name)
-
-    def answered(self, call: Call, response: Any) -> None:
-        self._answer(self._peer, call, response)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from typing import Any, cast
 
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
@@ -12,6 +14,7 @@ from ottla.server.session import Session
 
 SWEEP_MS = 5_000
 FRAME_GRACE_NS = 30 * 10**9  # a frame that takes longer than this must have come at least at the slowest rate
+SYSTEMS_CHOICE = -1
 SLOWEST_BYTES_PER_S = 16 * 1024
 
 log = logging.getLogger(__name__)
@@ -29,28 +32,43 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._per_address: dict[str, int] = {}
+        self._refused = 0  # since the last sweep: one line is written for all of them
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
         self.port = 0
 
     async def bind(self, host: str, port: int) -> None:
         """Take the port, 0 for any free one (`port` tells which); nobody is let in yet."""
         loop = asyncio.get_running_loop()
+        # In bytes if that goes: for text uvloop loads the tables of international names, a megabyte of them.
+        names: Any = [host.encode()] if host and host.isascii() else host or None
         self._server = await loop.create_server(
             self._session,
-            host or None,
+            names,
             port,
             backlog=self._config.socket_listen_backlog_size,
             start_serving=False,
         )
         self.port = self._server.sockets[0].getsockname()[1]
+        for listening in self._server.sockets:
+            self._set_buffers(listening)
+
+    def _set_buffers(self, listening: socket.socket) -> None:
+        """A connection has the buffers of the socket that it was accepted on."""
+        config = self._config
+        if config.socket_send_buffer_bytes != SYSTEMS_CHOICE:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
+        if config.socket_receive_buffer_bytes != SYSTEMS_CHOICE:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.socket_receive_buffer_bytes)
 
     async def accept(self) -> None:
         """Let clients in."""
         assert self._server is not None
         await self._server.start_serving()
 
-    def _session(self) -> Session:
-        return Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+    def _session(self) -> asyncio.BufferedProtocol:
+        """One only in what it does: compiled, a class cannot inherit from one of the interpreter's."""
+        session = Session(self, self._dispatcher, self._buffers, self._config.socket_request_max_bytes)
+        return cast(asyncio.BufferedProtocol, session)
 
     @property
     def _now(self) -> BrokerConfig:
@@ -70,8 +88,10 @@ class Listener:
         config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
         if len(self._sessions) > config.max_connections or of_host >= config.max_connections_from(host):
             self._metrics.connections_refused += 1
-            log.warning("refusing a connection from %s: %d are open, %d of them from there",
-                        session.address, len(self._sessions) - 1, of_host)  # fmt: skip
+            self._refused += 1
+            if self._refused == 1:
+                log.warning("refusing a connection from %s: %d are open, %d of them from there",
+                            session.address, len(self._sessions) - 1, of_host)  # fmt: skip
             return False
         self._metrics.connections_accepted += 1
         return True
@@ -89,6 +109,9 @@ class Listener:
 
     def _sweep(self) -> None:
         """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
+        if self._refused > 1:
+            log.warning("refused %d more connections", self._refused - 1)
+        self._refused = 0
         now_ns = self._dispatcher.clock_ns()
         idle_ns = self._now.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):

@@ -7,22 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call, Peer
+from ottla.api.services import Services
 from ottla.protocol.errors import ErrorCode
-from ottla.server.dispatch import Dispatcher, Intercepted, Route
+from ottla.server.dispatch import Dispatcher, Route
+from ottla.server.intercepted import Intercepted
 
 log = logging.getLogger("ottla.requests")
 
 
-class LoggingDispatcher(Dispatcher):
+def logging_dispatcher(services: Services, clock_ns: Callable[[], int]) -> Dispatcher:
     """Tells of every request: who, what, about which topics, how long, and which errors it was answered with."""
 
-    def run(self, route: Route, call: Call) -> Any:
+    def run(route: Route, call: Call) -> Any:
         def tell(peer: Peer, answered: Call, response: Any) -> None:
-            log.info(_line(route, answered, response, self.clock_ns))
+            log.info(_line(route, answered, response, clock_ns))
             peer.answered(answered, response)
 
         Intercepted(call, tell)
-        return super().run(route, call)
+        return route.handle(services, call, call.request)
+
+    return Dispatcher(services, clock_ns, run)
 
 
 def _line(route: Route, call: Call, response: Any, clock_ns: Callable[[], int]) -> str:

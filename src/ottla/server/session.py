@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.buffers import ReceiveBuffers
@@ -23,14 +23,17 @@ from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
 
-MAX_WAITING_CALLS = 64
-MAX_HELD_BYTES = 256 << 10  # of answers made in one turn before they are given to the transport
-MAX_TURN_NS = 10_000_000  # then other connections have theirs: a megabyte of tiny requests takes a minute
+MAX_WAITING_CALLS: Final = 64
+MAX_HELD_BYTES: Final = 256 << 10  # of answers made in one turn before they are given to the transport
+MAX_COPIED_BYTES: Final = 16 << 10  # of small answers that leave together
+MAX_TURN_NS: Final = (
+    10_000_000  # then other connections have theirs: a megabyte of tiny requests takes a minute
+)
 
 log = logging.getLogger(__name__)
 
 
-class Session(asyncio.BufferedProtocol):
+class Session:
     """A connection. Made by the listener when a client connects."""
 
     def __init__(
@@ -38,6 +41,7 @@ class Session(asyncio.BufferedProtocol):
     ) -> None:
         self._listener = listener
         self._dispatcher = dispatcher
+        self._clock_ns = dispatcher.clock_ns
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
@@ -61,7 +65,7 @@ class Session(asyncio.BufferedProtocol):
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass of it
         peer = transport.get_extra_info("peername")
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
-        self.active_ns = self._dispatcher.clock_ns()
+        self.active_ns = self._clock_ns()
         if not self._listener.opened(self):
             self.abort()
 
@@ -70,7 +74,7 @@ class Session(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._reader.buffer_updated(nbytes)
-        self.active_ns = self._dispatcher.clock_ns()
+        self.active_ns = self._clock_ns()
         self._take_frames()
 
     def _take_frames(self) -> None:
@@ -136,7 +140,7 @@ class Session(asyncio.BufferedProtocol):
         call = Call(api_key, version, correlation_id, client_id, request, self, route)
         call.size_bytes = len(view)
         call.received_ns = now_ns
-        call.started_ns = dispatcher.clock_ns()
+        call.started_ns = self._clock_ns()
         waiting = self._waiting
         waiting.append(call)
         try:
@@ -148,7 +152,7 @@ class Session(asyncio.BufferedProtocol):
             call.is_answered = True
             call.peer.answered(call, response)
         elif not call.is_answered:
-            call.local_done_ns = dispatcher.clock_ns()
+            call.local_done_ns = self._clock_ns()
         return call.started_ns
 
     def answered(self, call: Call, response: Any) -> None:
@@ -159,7 +163,7 @@ class Session(asyncio.BufferedProtocol):
             self.close()
             return
         route: Route = call.route
-        if type(response) is bytearray:
+        if type(response) is bytes:
             parts: list[Bytes] = [response]
         elif response is NO_RESPONSE:
             parts = []
@@ -172,7 +176,7 @@ class Session(asyncio.BufferedProtocol):
                 )
                 self.close()
                 return
-        now_ns = self._dispatcher.clock_ns()
+        now_ns = self._clock_ns()
         call.parts = parts
         call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         route.metrics.record(
@@ -202,8 +206,13 @@ class Session(asyncio.BufferedProtocol):
             self._resume("answers")
 
     def _flush(self) -> None:
-        out, self._out, self._out_bytes = self._out, [], 0
-        if self._transport is not None and not self.is_closing:
+        out, size_bytes = self._out, self._out_bytes
+        self._out, self._out_bytes = [], 0
+        if self._transport is None or self.is_closing:
+            return
+        if size_bytes <= MAX_COPIED_BYTES:
+            self._transport.write(b"".join(out))  # cheaper than handing them over one by one
+        else:
             self._transport.writelines(out)
 
     # -- pausing and ending
@@ -217,7 +226,7 @@ class Session(asyncio.BufferedProtocol):
         self._paused_for.discard(reason)
         if self._paused_for or self._transport is None or self.is_closing:
             return
-        self.active_ns = self._dispatcher.clock_ns()
+        self.active_ns = self._clock_ns()
         self._take_frames()  # those that came before the pause
         if not self._paused_for and not self.is_closing:
             self._transport.resume_reading()

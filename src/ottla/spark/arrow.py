@@ -17,7 +17,7 @@ from ottla.records import arrow_kernel, batch, kernel
 from ottla.records.arrow_kernel import BAD, FULL, PACKED, PAST, Columns
 from ottla.records.codec import Codec
 from ottla.records.compression import decompress, windows
-from ottla.records.message_set import read_message_set
+from ottla.records.message_set import LOG_APPEND_TIME, read_messages
 from ottla.spark.options import CORRUPT, HEADERS
 from ottla.spark.transport import BadBytes, Block
 from ottla.storage.layout import TopicPartition
@@ -29,6 +29,7 @@ _WHOLE_BYTES = 16 << 20  # a compressed batch up to this size is opened at once
 _WINDOW_BYTES = 4 << 20
 _MESSAGE_SET_BYTES = 256 << 20
 _HEADER_ROOM = 4  # headers a row, at first
+_ROWS = 2048
 
 _HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 TYPES = {
@@ -109,7 +110,7 @@ class Builder:
         start, size = block.rows[at + kernel.POSITION] - block.shift, block.rows[at + kernel.SIZE]
         data = memoryview(block.data)[start : start + size]
         if block.rows[at + kernel.MAGIC] < batch.MAGIC_V2:
-            yield from self._message_set(data, block.rows[at + kernel.MAGIC])
+            yield from self._wrapper(data)
             return
         found = 0
         rest = b""
@@ -130,18 +131,32 @@ class Builder:
         if rest or found != announced:
             raise CorruptRecordError(f"{found} of {announced} records are good")
 
-    def _message_set(self, data: memoryview, magic: int) -> Iterator[pa.RecordBatch]:
-        """A compressed message of magic 0 or 1: its records, written anew as those of magic 2, whose loop is there."""
-        for old in read_message_set(data, 0, len(data), max_output_bytes=_MESSAGE_SET_BYTES):
-            body = bytearray()
-            kernel.encode_records(body, [(old.timestamp, old.key, old.value, ())], old.timestamp, (0,))
-            row = array("q", bytes(8 * kernel.ROW))
-            row[kernel.MAGIC], row[kernel.BASE_OFFSET] = magic, old.offset
-            row[kernel.BASE_TIMESTAMP] = row[kernel.MAX_TIMESTAMP] = old.timestamp
-            row[kernel.ATTRIBUTES] = batch.LOG_APPEND_TIME if old.timestamp_type == 1 else 0
-            if self._columns.fill_records(body, 0, len(body), row, 0)[2] == FULL:
-                yield from self._flush()
-                self._columns.fill_records(body, 0, len(body), row, 0)
+    def _wrapper(self, data: memoryview) -> Iterator[pa.RecordBatch]:
+        """The records of a compressed message of magic 0 or 1."""
+        (message,) = read_messages(data, 0, len(data))
+        magic, wrapper = message.magic, message.record
+        if wrapper.value is None:
+            raise CorruptRecordError("a compressed message without a value")
+        inner = decompress(message.codec, wrapper.value, _MESSAGE_SET_BYTES, lz4_legacy_checksum=magic == 0)
+        rows = array("q", bytes(8 * kernel.ROW * _ROWS))
+        # Offsets of magic 1 are relative to the wrapper's, which is that of its last message.
+        last = 0
+        for count in _scan(inner, rows):
+            last = rows[(count - 1) * kernel.ROW + kernel.BASE_OFFSET]
+        shift = wrapper.offset - last if magic == 1 and wrapper.offset else 0
+        if shift < 0:
+            raise CorruptRecordError(f"a wrapper at offset {wrapper.offset} ends with relative offset {last}")
+        is_stamped = wrapper.timestamp_type == LOG_APPEND_TIME
+        for count in _scan(inner, rows):
+            row, status = 0, FULL
+            while status == FULL:
+                row, status = self._columns.fill_messages(
+                    inner, rows, row, count, magic, shift, is_stamped, wrapper.timestamp
+                )
+                if status == FULL:
+                    yield from self._flush()
+            if status == BAD:
+                raise CorruptRecordError("a compressed message wraps what it must not")
 
     # -- record batches out
 
@@ -286,7 +301,7 @@ def _readable(names: pa.Array) -> pa.Array:
     return names
 
 
-def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | memoryview]:
+def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | bytearray | memoryview]:
     """The decompressed records: at once where they are few, else window by window."""
     try:
         whole = decompress(codec, body, _WHOLE_BYTES)
@@ -294,6 +309,17 @@ def _pieces(codec: Codec, body: memoryview) -> Iterator[bytes | memoryview]:
         yield from windows(codec, body, _WINDOW_BYTES)
     else:
         yield whole
+
+
+def _scan(inner: bytes | bytearray, rows: array[int]) -> Iterator[int]:
+    """How many rows are filled, again and again, until all messages have been there."""
+    at, status = 0, kernel.OK
+    while at < len(inner) and status == kernel.OK:
+        count, at, status = kernel.scan(inner, at, len(inner), rows, kernel.CHECK_CRC)
+        if count:
+            yield count
+    if status != kernel.OK or not inner:
+        raise CorruptRecordError(f"inside a compressed message: {kernel.STATUS_MEANING[status]}")
 
 
 def _bad_batch(block: Block, row: int, meaning: str) -> BadBytes:

@@ -69,6 +69,8 @@ def _files() -> Iterator[tuple[Path, str]]:
     for path in sorted(home.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".c":
             yield path, f"ottla/{path.relative_to(home)}"
+    for library in home.parent.glob("ottla__mypyc*.so"):  # what compiled modules have in common
+        yield library, library.name
     for distribution in _distributions():
         for file in sorted(distribution.files or (), key=str):
             name = str(file)

@@ -29,11 +29,13 @@ _TEXT = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.ty
 class OpenBatch:
     """Records that have no header yet."""
 
-    __slots__ = ("count", "data")
+    __slots__ = ("base_time", "count", "data", "latest_time")
 
-    def __init__(self) -> None:
+    def __init__(self, base_time: int = 0) -> None:
         self.data = bytearray(HEADER_SIZE)
         self.count = 0
+        self.base_time = base_time  # of records that have times of their own
+        self.latest_time: int | None = None
 
 
 class RowPacker:
@@ -51,9 +53,12 @@ class RowPacker:
         return sum(len(batch.data) for batch in self._open.values())
 
     def add(
-        self, topic: str, partitions: int, rows: pa.RecordBatch
+        self, topic: str, partitions: int, rows: pa.RecordBatch, times: memoryview | None = None
     ) -> Iterator[tuple[TopicPartition, OpenBatch]]:
-        """Take rows of one topic; gives the batches that have become full, in the order of their records."""
+        """Take rows of one topic; gives the batches that have become full, in the order of their records.
+
+        `times` are timestamps (int64); without them records have that of their batch.
+        """
         keys, values, headers = _columns(rows)
         numbers = _given_partitions(rows, topic, partitions)
         self._sticky %= partitions
@@ -62,13 +67,21 @@ class RowPacker:
         order = array("i", bytes(4 * len(numbers)))
         ends = array("i", bytes(4 * partitions))
         group_rows(numbers, order, ends)
-        packer = Packer(keys, values, headers)
+        packer = Packer(keys, values, headers, times)
         begin = 0
         for index, end in enumerate(ends):
             key = topic, index
             while begin < end:
-                batch = self._open.setdefault(key, OpenBatch())
-                stop = packer.pack(batch.data, batch.count, order, begin, end, self._batch_bytes)
+                batch = self._open.get(key)
+                if batch is None:
+                    batch = self._open[key] = OpenBatch(times[order[begin]] if times is not None else 0)
+                stop = packer.pack(
+                    batch.data, batch.count, order, begin, end, self._batch_bytes, batch.base_time
+                )
+                if times is not None:
+                    latest = packer.latest_time(order, begin, stop)
+                    known = batch.latest_time
+                    batch.latest_time = latest if known is None else max(latest, known)
                 batch.count += stop - begin
                 begin = stop
                 if begin < end:

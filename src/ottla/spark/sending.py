@@ -150,7 +150,11 @@ class _Sender:
         self._packer = RowPacker(batch_bytes, sticky)
         self._full: dict[TopicPartition, OpenBatch] = {}
         self._full_bytes = 0
-        self.topics: set[str] = set()
+        self._partitions: dict[str, int] = {}
+
+    @property
+    def topics(self) -> Iterable[str]:
+        return self._partitions
 
     @property
     def rows(self) -> int:
@@ -166,8 +170,7 @@ class _Sender:
         self._send_full()
 
     def _add(self, topic: str, rows: pa.RecordBatch) -> None:
-        self.topics.add(topic)
-        partitions = self._partitions(topic)
+        partitions = self._partitions.get(topic) or self._look_up(topic)
         for key, batch in self._packer.add(topic, partitions, rows):
             if key in self._full or self._full_bytes >= _ROUND_BYTES:
                 self._send_full()
@@ -178,10 +181,12 @@ class _Sender:
             self._full = self._packer.rest()
             self._send_full()
 
-    def _partitions(self, topic: str) -> int:
+    def _look_up(self, topic: str) -> int:
+        self._producer.flush()  # answers come in the order of the questions
         leaders = self._cluster.retrying(lambda: self._cluster.topic(topic, create=True)).leaders
         if not leaders:
             raise ConfigError(f"topic {topic} has no partitions")
+        self._partitions[topic] = len(leaders)
         return len(leaders)
 
     def _send_full(self) -> None:

@@ -23,6 +23,12 @@ _VERSION = 0
 
 def replace_file(fs: FileSystem, path: str, data: bytes) -> None:
     """Put `data` at `path`, all of it or nothing."""
+    prepare_file(fs, path, data)
+    put_in_place(fs, path)
+
+
+def prepare_file(fs: FileSystem, path: str, data: bytes) -> None:
+    """Write `data` under a temporary name, to be put at `path` later."""
     temporary = path + layout.TEMPORARY
     file = fs.open(temporary, create=True)
     try:
@@ -31,7 +37,11 @@ def replace_file(fs: FileSystem, path: str, data: bytes) -> None:
         file.sync()
     finally:
         file.close()
-    fs.rename(temporary, path)
+
+
+def put_in_place(fs: FileSystem, path: str) -> None:
+    """A file that was prepared takes its place."""
+    fs.rename(path + layout.TEMPORARY, path)
     fs.sync_dir(path.rpartition("/")[0])
 
 

@@ -143,34 +143,29 @@ class Log:
         """
         self.dir.check_online()
         now_ms = self._runtime.now_ms()
-        checked = validation.validate(records, self.end_offset, leader_epoch, self.config, now_ms, origin)
-        if checked.producer_id >= 0:
+        first_offset = self.end_offset
+        config = self.config
+        checked = validation.validate(records, first_offset, leader_epoch, config, now_ms, origin)
+        # Not by name: looking up each field costs more than all that is done with them here.
+        data, size, _, _, last_offset, max_timestamp, producer_id, _, _, append_time = checked
+        if producer_id >= 0:
             duplicate = self._check_producer(checked)
             if duplicate is not None:
                 return self._duplicate(duplicate)
         try:
-            self._write(checked, leader_epoch, now_ms)
+            segment = self._segment_for(size, max_timestamp, first_offset, last_offset, now_ms)
+            if leader_epoch != self.epochs.latest_epoch:
+                self.epochs.assign(leader_epoch, first_offset)
+            segment.append(data, size, last_offset, max_timestamp)
+            self.end_offset = self.producers.end_offset = end_offset = last_offset + 1
+            if producer_id >= 0:
+                self._apply_to_producers(checked, segment)
         except OSError as error:
             raise self.dir.fail(error, f"appending to {self.partition}") from error
-        if self.end_offset - self.flusher.requested >= self.config.flush_messages:
+        if end_offset - self.flusher.requested >= config.flush_messages:
             self.flusher.request()
         # Not AppendInfo(...), for the same reason as in validation.py.
-        return tuple.__new__(AppendInfo, (
-            checked.first_offset, checked.last_offset, checked.max_timestamp, checked.log_append_time, checked.size,
-            False,
-        ))  # fmt: skip
-
-    def _write(self, checked: Validated, leader_epoch: int, now_ms: int) -> None:
-        segment = self._segment_for(
-            checked.size, checked.max_timestamp, checked.first_offset, checked.last_offset, now_ms
-        )
-        if leader_epoch != self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, checked.first_offset)
-        segment.append(checked.data, checked.size, checked.last_offset, checked.max_timestamp)
-        self.end_offset = checked.last_offset + 1
-        if checked.producer_id >= 0:
-            self._apply_to_producers(checked, segment)
-        self.producers.end_offset = self.end_offset
+        return tuple.__new__(AppendInfo, (first_offset, last_offset, max_timestamp, append_time, size, False))
 
     def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:

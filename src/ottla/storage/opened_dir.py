@@ -16,7 +16,7 @@ from ottla.errors import (
     StorageError,
 )
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, import_journal, layout
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
@@ -59,6 +59,7 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
         if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
             checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
         _check_identity(fs, path, identity)
+        import_journal.undo(fs, path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
         others = (_read_offsets(fs, f"{path}/{name}") or {} for name in names)

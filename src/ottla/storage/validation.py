@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config import LogConfig
 from ottla.errors import (
@@ -23,7 +23,7 @@ from ottla.records import batch, compression, kernel, legacy
 from ottla.records.codec import Codec
 from ottla.storage.fs import Bytes
 
-MAX_RECORD_ERRORS = 10
+MAX_RECORD_ERRORS: Final = 10
 
 
 class Origin(Enum):
@@ -34,7 +34,7 @@ class Origin(Enum):
 
 
 # The usual origin; a look through the Enum takes longer than most of the checks.
-_CLIENT = Origin.CLIENT
+_CLIENT: Final = Origin.CLIENT
 
 
 class Validated(NamedTuple):

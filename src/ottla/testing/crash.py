@@ -204,6 +204,23 @@ def crash_states(
                 yield CrashState(f"{platter.point}.{number}", platter.point, platter.label, choice, image)
 
 
+def killed_states(history: History, points: Iterable[int] | None = None) -> Iterator[CrashState]:
+    """The disks that `kill -9` leaves: all that was done is there, of the last write perhaps a part."""
+    wanted = None if points is None else set(points)
+    for platter in _platters(history):
+        if wanted is not None and platter.point not in wanted:
+            continue
+        everything = Choice(dict.fromkeys(platter.data), platter.names_pending())
+        choices = [everything]
+        last = platter.data.get(platter.point - 1)
+        if isinstance(last, Write) and len(last.data) > 1:
+            half = Torn(((0, len(last.data) // 2),), size_kept=False)
+            choices.append(Choice({**everything.data, platter.point - 1: half}, everything.names))
+        for number, choice in enumerate(choices):
+            image = platter.image(choice)
+            yield CrashState(f"{platter.point}.{number}", platter.point, platter.label, choice, image)
+
+
 def crash_state(history: History, name: str, *, seed: int = 0, samples: int = 8) -> CrashState:
     """The one state of that name, for a replay."""
     point = int(name.split(".")[0])
@@ -301,4 +318,4 @@ def _random_tear(change: DataChange, rng: Random) -> Torn | None:
     return Torn(tuple(sector for sector in sectors if rng.random() < 0.5), size_kept=rng.random() < 0.5)
 
 
-__all__ = ["Choice", "CrashState", "Torn", "crash_state", "crash_states", "random_crash"]
+__all__ = ["Choice", "CrashState", "Torn", "crash_state", "crash_states", "killed_states", "random_crash"]

@@ -33,7 +33,7 @@ from ottla.server.dispatch import Dispatcher
 from ottla.storage.fs import FileSystem
 from ottla.testing.clock import Clock, ShiftedRuntime, ShiftedTime
 from ottla.testing.mortal_files import KilledError, MortalFileSystem
-from ottla.testing.request_faults import Faults, FaultyDispatcher
+from ottla.testing.request_faults import Faults, faulty_dispatcher
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class EmbeddedBroker:
         )
 
     def _make_dispatcher(self, services: Services, _: Callable[[], int]) -> Dispatcher:
-        return FaultyDispatcher(services, self._time.monotonic_ns, self.faults)
+        return faulty_dispatcher(services, self._time.monotonic_ns, self.faults)
 
     def stop(self) -> None:
         """Stop it as SIGTERM does: flushed, marked as cleanly stopped. `start` goes on with the same data."""

@@ -21,12 +21,15 @@ _NAMES = {
     "name": "name",
     "partition": "partition",
     "partition_index": "partition",
+    "producer_id": "producer_id",
     "resource_name": "resource_name",
     "resource_type": "resource_type",
     "topic": "name",
     "topic_id": "topic_id",
     "topic_name": "name",
+    "transactional_id": "transactional_id",
 }
+_CODES = ("error_code", "partition_error_code")
 
 
 def error_answer(api_key: int, request: Message, code: ErrorCode) -> Message:
@@ -54,8 +57,8 @@ def _answer(cls: type[Message], asked: object, code: ErrorCode) -> Message:
             told_in_parts = told_in_parts or bool(parts)
         elif field.name == "error_message":
             values[field.name] = f"{code.name}, as the test wants it"
-    if not told_in_parts and any(field.name == "error_code" for field in cls.FIELDS):
-        values["error_code"] = code
+    if not told_in_parts:
+        values.update({field.name: code for field in cls.FIELDS if field.name in _CODES})
     answer = cls()
     for name, value in values.items():
         if value is not None:
@@ -65,7 +68,7 @@ def _answer(cls: type[Message], asked: object, code: ErrorCode) -> Message:
 
 def _has_error(cls: type[Message]) -> bool:
     return any(
-        field.name == "error_code" or (field.array and field.of is not None and _has_error(field.of))
+        field.name in _CODES or (field.array and field.of is not None and _has_error(field.of))
         for field in cls.FIELDS
     )
 
@@ -75,9 +78,9 @@ def _meanings(cls: type[Message]) -> set[str]:
 
 
 def _named(asked: object, meaning: str) -> object:
-    """What a part of the request is called; a bare name or number in a list means the part itself."""
+    """What a part of the request is called; a bare name or number in a list means the part, never its producer."""
     if not isinstance(asked, Message):
-        return asked
+        return None if meaning == "producer_id" else asked
     return next((getattr(asked, f.name) for f in asked.FIELDS if _NAMES.get(f.name) == meaning), None)
 
 
@@ -99,4 +102,8 @@ def _parts(asked: object, cls: type[Message]) -> Iterator[object]:
 
 def _stands_for(cls: type[Message], field: Field) -> bool:
     mine = _meanings(cls)
-    return bool(mine & _meanings(field.of)) if field.of is not None else len(mine - {"topic_id"}) == 1
+    return (
+        bool(mine & _meanings(field.of))
+        if field.of is not None
+        else len(mine - {"topic_id", "producer_id"}) == 1
+    )

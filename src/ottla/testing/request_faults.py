@@ -14,7 +14,8 @@ from ottla.api.call import CLOSE_CONNECTION, Call, Peer
 from ottla.api.registry import APIS
 from ottla.api.services import Services
 from ottla.protocol.errors import ErrorCode
-from ottla.server.dispatch import Dispatcher, Intercepted, Route
+from ottla.server.dispatch import Dispatcher, Route
+from ottla.server.intercepted import Intercepted
 from ottla.testing.error_answers import error_answer, fail_topics
 
 _PRODUCE = 0
@@ -103,11 +104,16 @@ def _key(api: str) -> int:
     )
 
 
-class FaultyDispatcher(Dispatcher):
+def faulty_dispatcher(services: Services, clock_ns: Callable[[], int], faults: Faults) -> Dispatcher:
     """Asks `faults` before it lets a handler work."""
+    return Dispatcher(services, clock_ns, _FaultyHandlers(services, faults).run)
 
-    def __init__(self, services: Services, clock_ns: Callable[[], int], faults: Faults) -> None:
-        super().__init__(services, clock_ns)
+
+class _FaultyHandlers:
+    """Stands before the handlers of a broker."""
+
+    def __init__(self, services: Services, faults: Faults) -> None:
+        self._services = services
         self._faults = faults
 
     def run(self, route: Route, call: Call) -> Any:
@@ -115,25 +121,25 @@ class FaultyDispatcher(Dispatcher):
         if delay_ms:
             self._hold_answer(call, delay_ms)
         if rule is None:
-            return super().run(route, call)
+            return route.handle(self._services, call, call.request)
         if rule.error is not None:
             return self._fail(route, call, rule.error)
         if rule.handled:
             self._replace_answer(call, lambda _: CLOSE_CONNECTION)
-            return super().run(route, call)
+            return route.handle(self._services, call, call.request)
         return CLOSE_CONNECTION
 
     def _fail(self, route: Route, call: Call, code: ErrorCode) -> Any:
         if call.api_key == _METADATA:
             self._replace_answer(call, lambda response: fail_topics(response, code))
-            return super().run(route, call)
+            return route.handle(self._services, call, call.request)
         if call.api_key == _PRODUCE and call.request.acks == 0:
             return CLOSE_CONNECTION
         return error_answer(call.api_key, call.request, code)
 
     def _hold_answer(self, call: Call, delay_ms: int) -> None:
         def hold(peer: Peer, answered: Call, response: Any) -> None:
-            self.services.runtime.call_later(delay_ms, lambda: peer.answered(answered, response))
+            self._services.runtime.call_later(delay_ms, lambda: peer.answered(answered, response))
 
         Intercepted(call, hold)
 

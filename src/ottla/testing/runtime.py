@@ -42,6 +42,8 @@ class SimulatedRuntime:
             timer = heapq.heappop(self._timers)
             self._move_to(max(timer.due_ms, self._monotonic_ms))
             timer.fire()
+            if not self._queued:
+                self.run_pending()
         self._move_to(end_ms)
 
     def _move_to(self, monotonic_ms: int) -> None:

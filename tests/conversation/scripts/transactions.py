@@ -17,6 +17,11 @@ from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -31,6 +36,7 @@ from tests.conversation.say import NEWEST_FETCH_BY_NAME, fetch, list_offsets, pr
 from tests.conversation.talk import Talk, versions
 
 INIT, ADD, END, COMMIT = 5, 3, 4, 4  # the newest that clients without KIP-890 use
+OFFSET_FETCH = 9
 READ_COMMITTED = 1
 GROUP, TRANSACTION = 0, 1
 LATEST = -1
@@ -154,6 +160,26 @@ def _init(talk: Talk, version: int) -> None:
     ask("while a transaction is open", producer.name)
     producer.settle()
     ask("after it was aborted", producer.name)
+    if version >= 3:
+        _recover(producer, ask)
+
+
+def _recover(producer: _Producer, ask: Any) -> None:
+    """A producer whose transaction is open asks for its next epoch."""
+    producer.init()
+    producer.begin(0)
+    name, known = producer.name, {"producer_id": producer.id, "producer_epoch": producer.epoch}
+    ask("another id while a transaction is open", name, producer_id=123_456, producer_epoch=0)
+    ask("an epoch of before while a transaction is open", name, **{**known, "producer_epoch": 0})
+    producer.settle()
+    ask("its epoch after that", name, **known)
+    producer.init()
+    producer.begin(0)
+    known["producer_epoch"] = producer.epoch
+    ask("its epoch while a transaction is open", name, **known)
+    producer.settle()
+    ask("its epoch after the abort", name, **known)
+    ask("its epoch after the abort again", name, **known)
 
 
 def _add(talk: Talk, version: int) -> None:
@@ -177,7 +203,12 @@ def _add(talk: Talk, version: int) -> None:
     ask("a newer epoch", 0, producer_epoch=producer.epoch + 1)
     ask("a name that is not known", 0, transactional_id="nobody")
     ask("no name", 0, transactional_id="")
+    ask("a partition twice", 0, 0)
+    ask("a negative partition", -1)
     talk.request(END, producer.ended(True))
+    producer.settle()
+    ask("a partition of the next transaction", 1)
+    talk.request(END, producer.ended(False))
 
 
 def _add_many(talk: Talk, version: int, producer: _Producer) -> None:
@@ -198,8 +229,17 @@ def _add_many(talk: Talk, version: int, producer: _Producer) -> None:
     ask("one that is not there", producer.batched(7))
     ask("a newer epoch", producer.batched(0, producer_epoch=producer.epoch + 1))
     ask("no name", producer.batched(0, transactional_id=""))
+    ask("an internal topic", producer.batched(0, topic="__consumer_offsets"))
+    ask("a topic that is not there", producer.batched(0, topic="no-topic"))
+    ask("to verify a topic that is not there", producer.batched(0, topic="no-topic", verify_only=True))
+    ask("another id", producer.batched(0, producer_id=123_456))
+    ask("no partition", producer.batched())
+    ask("one to verify and one to add", producer.batched(0, verify_only=True), other.batched(1))
+    ask("one that is good and one that is not", producer.batched(1), other.batched(0, producer_epoch=9))
     for one in (producer, other):
         talk.request(END, one.ended(False))
+        one.settle()
+    ask("to verify after the end", producer.batched(0, verify_only=True))
 
 
 def _end(talk: Talk, version: int) -> None:
@@ -287,7 +327,37 @@ def _commit_offsets(talk: Talk, version: int) -> None:
     if version >= 3:
         ask("a generation that is not there", generation_id=7, member_id="m")
         ask("a member that is not there", member_id="m")
-    talk.request(END, producer.ended(False))
+        ask("an instance that is not there", generation_id=1, member_id="m", group_instance_id="i")
+    ask("metadata that is too long", topics=_offsets(0, "x" * 5000))
+    ask("a negative offset", topics=_offsets(-5, "m"))
+    _fetch_offsets(talk, version, "before the end")
+    talk.request(5 if version == 5 else END, producer.ended(False))
+    producer.settle()
+    _fetch_offsets(talk, version, "after an abort")
+    ask("after the end")
+    producer.init()
+    if version < 5:
+        talk.request(4, AddOffsetsToTxnRequest(**producer.fields, group_id=f"txn-group-{version}"))
+    ask("an offset of the next transaction")
+    talk.request(5 if version == 5 else END, producer.ended(True))
+    producer.settle()
+    _fetch_offsets(talk, version, "after a commit")
+
+
+def _offsets(offset: int, metadata: str) -> list[TxnOffsetCommitRequestTopic]:
+    entry = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=metadata
+    )
+    return [TxnOffsetCommitRequestTopic(name="txn", partitions=[entry])]
+
+
+def _fetch_offsets(talk: Talk, version: int, when: str) -> None:
+    """As a consumer asks that wants what is settled, and as one that takes what there is."""
+    topics = [OffsetFetchRequestTopics(name="txn", partition_indexes=[0])]
+    group = OffsetFetchRequestGroup(group_id=f"txn-group-{version}", topics=topics)
+    for stable in (True, False):
+        step = f"{when} of a transaction with v{version}, {'settled' if stable else 'any'}"
+        talk.ask(step, OFFSET_FETCH, OffsetFetchRequest(groups=[group], require_stable=stable))
 
 
 def _produce(talk: Talk, version: int) -> None:
@@ -353,6 +423,15 @@ def _markers(talk: Talk, version: int) -> None:
     ask("a marker", 5)
     ask("the marker again", 5)
     ask("an older coordinator", 4)
+    ask("a newer epoch", 5, producer_epoch=producer.epoch + 1)
+    ask("a producer that was never there", 5, producer_id=123_456, producer_epoch=0)
+    ask("a commit where nothing is open", 5, producer_epoch=producer.epoch + 1, transaction_result=True)
+    two = [
+        WritableTxnMarkerTopic(name=name, partition_indexes=[0, 7]),
+        WritableTxnMarkerTopic(name="no-topic", partition_indexes=[0]),
+    ]
+    ask("two topics", 5, producer_epoch=producer.epoch + 1, topics=two)
+    ask("no topics", 5, topics=[])
     talk.ask(f"after markers, v{version}", NEWEST_FETCH_BY_NAME, fetch(name, isolation_level=READ_COMMITTED))
     talk.request(END, producer.ended(False))
 
@@ -372,6 +451,9 @@ def _describe(talk: Talk) -> None:
         TopicRequest(name="no-topic", partition_indexes=[0]),
     ]
     talk.ask("producers", 0, DescribeProducersRequest(topics=topics))
+    talk.ask("producers of nothing", 0, DescribeProducersRequest())
+    nothing = [TopicRequest(name="txn-described", partition_indexes=[])]
+    talk.ask("producers of no partition", 0, DescribeProducersRequest(topics=nothing))
 
     def only(response: Any) -> None:
         found = response.transaction_states
@@ -385,10 +467,19 @@ def _describe(talk: Talk) -> None:
             "states that are none": {"state_filters": ["nothing"]},
             "of a producer": {"producer_id_filters": [idle.id]},
             "of a producer that is not there": {"producer_id_filters": [123_456]},
+            "open ones of a producer": {
+                "state_filters": ["Ongoing", "Empty"],
+                "producer_id_filters": [producer.id],
+            },
+            "others of a producer": {"state_filters": ["Empty"], "producer_id_filters": [producer.id]},
+            "a state twice": {"state_filters": ["Ongoing", "Ongoing"]},
         }.items():
             talk.ask(step, version, _listed(fields), only=only)
         if version >= 1:
             talk.ask("old ones", version, _listed({"duration_filter": 3_600_000}), only=only)
+            talk.ask("of any age", version, _listed({"duration_filter": -7}), only=only)
+            old = {"duration_filter": 3_600_000, "state_filters": ["Ongoing"]}
+            talk.ask("old ones that are open", version, _listed(old), only=only)
     talk.request(END, producer.ended(True))
     producer.settle()
     talk.ask("after the end", 0, DescribeTransactionsRequest(transactional_ids=names[:1]))

@@ -1,0 +1,89 @@
+"""What happens to groups by itself: offsets that nobody has needed for long go, and so do groups with nothing left."""
+
+from __future__ import annotations
+
+from ottla.config import BrokerConfig
+from ottla.coordinator.consumer_group import ConsumerGroup
+from ottla.coordinator.group import Group, GroupPhase
+from ottla.coordinator.group_offsets import Offsets, Place
+from ottla.coordinator.group_records import GroupMetadata, GroupRecord, OffsetCommit
+from ottla.coordinator.result import Result, Shard
+
+_MINUTE_MS = 60_000
+
+
+class Upkeep:
+    """Looks through one shard's groups now and then."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        config: BrokerConfig,
+        groups: dict[str, Group],
+        consumer_groups: dict[str, ConsumerGroup],
+        offsets: Offsets,
+    ) -> None:
+        self._shard = shard
+        self._interval_ms = config.offsets_retention_check_interval_ms
+        self._retention_ms = config.offsets_retention_minutes * _MINUTE_MS
+        self._groups = groups
+        self._consumer_groups = consumer_groups
+        self._offsets = offsets
+
+    def plan(self) -> None:
+        """Look through them when the time has come, and again after that."""
+
+        def due(state: object, now_ms: int) -> Result[GroupRecord]:
+            self.plan()
+            return self._expire(now_ms)
+
+        self._shard.call_later(self._interval_ms, due)
+
+    def _expire(self, now_ms: int) -> Result[GroupRecord]:
+        records: list[GroupRecord] = []
+        groups: list[Group | ConsumerGroup] = [*self._groups.values(), *self._consumer_groups.values()]
+        for group in groups:
+            expired = self._expired(group, now_ms)
+            records += (OffsetCommit(group.group_id, *place, None) for place in expired)
+            left = self._offsets.places(group.group_id).difference(expired)
+            if not left and _is_idle(group):
+                records += tombstones_of(group)
+        return Result(None, records, whole=False)
+
+    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
+        since_ms = None  # what retention counts from, if not from the commit
+        if isinstance(group, Group):
+            is_empty = group.phase is GroupPhase.EMPTY
+            is_known = group.phase is GroupPhase.STABLE and group.is_consumers and group.topics is not None
+            if group.protocol_type is not None and not is_empty and not is_known:
+                return []
+            if group.protocol_type is not None and is_empty and group.timestamp >= 0:
+                since_ms = group.timestamp
+        topics = group.topics(group.members.values()) if isinstance(group, ConsumerGroup) else None
+        expired = []
+        for place, commit in self._offsets.of(group.group_id).items():
+            is_wanted = group.is_subscribed(place.topic) if topics is None else place.topic in topics
+            if is_wanted or self._offsets.is_unstable(group.group_id, place):
+                continue
+            if commit.expire_timestamp >= 0:
+                is_over = now_ms >= commit.expire_timestamp
+            else:
+                base_ms = commit.commit_timestamp if since_ms is None else since_ms
+                is_over = now_ms - base_ms >= self._retention_ms
+            if is_over:
+                expired.append(place)
+        return expired
+
+
+def _is_idle(group: Group | ConsumerGroup) -> bool:
+    """Whether nobody is in it, or on the way into it."""
+    if isinstance(group, Group):
+        return group.phase is GroupPhase.EMPTY and not group.pending
+    return not group.members
+
+
+def tombstones_of(group: Group | ConsumerGroup) -> list[GroupRecord]:
+    """What takes a whole group back."""
+    if isinstance(group, Group):
+        return [GroupMetadata(group.group_id, None)]
+    return [*group.tombstones()]

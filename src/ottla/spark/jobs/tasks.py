@@ -1,0 +1,124 @@
+"""Runs plain Python functions as Spark tasks, and shares segments out among them by bytes.
+
+Every task is a row of a tiny frame in a partition of its own, and what it returns comes back pickled. That works on a
+classic session and through Spark Connect alike. Errors that a command tells in one line come back too, without a
+second try; only a task that is lost is run again, so that a function must bear that.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ottla.errors import BrokerError, StorageError
+from ottla.spark.session import open_session
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+TASK_BYTES = 64 << 20
+_RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+
+
+class NotSafeError(StorageError):
+    """The session is set up so that writing tasks could get into each other's way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where jobs run: on a master or a Connect server, or else on this machine."""
+
+    master: str | None = None
+    remote: str | None = None
+
+    @contextmanager
+    def session(self, job: str) -> Iterator[SparkSession]:
+        session = open_session(f"ottla {job}", master=self.master, remote=self.remote)
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Sized(Generic[T]):
+    """A piece of work, and how many bytes of logs it reads."""
+
+    item: T
+    size: int
+
+
+def run_tasks(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """`work` of every item, each in a Spark task, in the order of the items."""
+    if not items:
+        return []
+    packed = [pickle.dumps(item) for item in items]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                result = pickle.dumps(_attempt(work, pickle.loads(packed[number])))
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([number], pa.int64()), pa.array([result], pa.binary())], schema=_RESULT
+                )
+
+    numbers = spark.range(0, len(items), 1, len(items))
+    rows = numbers.mapInArrow(run, "number long, result binary").collect()
+    return [_unpack(row["result"]) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def run_blocks(
+    spark: SparkSession, work: Callable[[T], R], items: Sequence[Sized[T]], task_bytes: int = TASK_BYTES
+) -> list[R]:
+    """As `run_tasks`, with neighbours that are small together in one task."""
+    block = _Block(work)
+    found = run_tasks(spark, block, _blocks(items, task_bytes))
+    return [result for results in found for result in results]
+
+
+def refuse_speculation(spark: SparkSession) -> None:
+    """Tasks that change files must not run twice at the same time."""
+    if spark.conf.get("spark.speculation", "false") == "true":
+        raise NotSafeError("spark.speculation is on: two tasks would write the same files; turn it off")
+
+
+class _Block(Generic[T, R]):
+    """Does several pieces of work one after the other."""
+
+    def __init__(self, work: Callable[[T], R]) -> None:
+        self._work = work
+
+    def __call__(self, items: list[T]) -> list[R]:
+        return [self._work(item) for item in items]
+
+
+def _blocks(items: Sequence[Sized[T]], task_bytes: int) -> list[list[T]]:
+    blocks: list[list[T]] = []
+    size = 0
+    for sized in items:
+        if not blocks or size + sized.size > task_bytes:
+            blocks.append([])
+            size = 0
+        blocks[-1].append(sized.item)
+        size += sized.size
+    return blocks
+
+
+def _attempt(work: Callable[[T], R], item: T) -> tuple[bool, R | Exception]:
+    try:
+        return True, work(item)
+    except (BrokerError, OSError) as error:
+        return False, error
+
+
+def _unpack(data: bytes) -> Any:
+    is_fine, result = pickle.loads(data)
+    if not is_fine:
+        raise result
+    return result

@@ -1,0 +1,176 @@
+"""Real clients in consumer groups: they share partitions, commit, come back, and keep what they had."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ottla.coordinator.group_offsets import Place
+from ottla.testing.embedded import EmbeddedBroker
+from tests.clients.client import TIMEOUT_S, Sent
+from tests.clients.confluent import ConfluentClient
+from tests.clients.group_members import AioMember, Commit, ConfluentMember, KafkaPythonMember, Member
+
+MEMBERS = {"confluent-kafka": ConfluentMember, "kafka-python": KafkaPythonMember, "aiokafka": AioMember}
+TOPIC, GROUP = "orders", "readers"
+PARTITIONS = 4
+ALL = {(TOPIC, number) for number in range(PARTITIONS)}
+VALUES = [b"%d" % number for number in range(20)]
+
+Join = Callable[..., Member]
+
+
+@pytest.fixture(params=MEMBERS)
+def kind(request: pytest.FixtureRequest) -> type[Member]:
+    found: type[Member] = MEMBERS[request.param]
+    return found
+
+
+@pytest.fixture
+def joined(ottla_broker: EmbeddedBroker) -> Iterator[list[Member]]:
+    """Closes whoever joined."""
+    client = ConfluentClient(ottla_broker.bootstrap)
+    client.create_topic(TOPIC, PARTITIONS)
+    client.produce(TOPIC, [Sent(value) for value in VALUES])
+    client.close()
+    members: list[Member] = []
+    yield members
+    for member in members:
+        member.close()
+
+
+@pytest.fixture
+def join(kind: type[Member], joined: list[Member], ottla_broker: EmbeddedBroker) -> Join:
+    def join(instance: str | None = None) -> Member:
+        joined.append(kind(ottla_broker.bootstrap, GROUP, TOPIC, instance))
+        return joined[-1]
+
+    return join
+
+
+def leave(member: Member, joined: list[Member]) -> None:
+    joined.remove(member)
+    member.close()
+
+
+def until(is_so: Callable[[], bool], *members: Member) -> list[bytes]:
+    """Let all poll until it is so; what they read meanwhile."""
+    deadline, read = time.monotonic() + TIMEOUT_S, []
+    while not is_so():
+        assert time.monotonic() < deadline, [member.assignment() for member in members]
+        for member in members:
+            read += member.poll()
+    return read
+
+
+def read_all(*members: Member) -> list[bytes]:
+    read: list[bytes] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(read) < len(VALUES):
+        assert time.monotonic() < deadline, read
+        for member in members:
+            read += member.poll()
+    return read
+
+
+def shared(*members: Member) -> Callable[[], bool]:
+    """Whether each partition has exactly one of them, and each of them some."""
+
+    def is_shared() -> bool:
+        parts = [member.assignment() for member in members]
+        return all(parts) and set().union(*parts) == ALL and sum(map(len, parts)) == len(ALL)
+
+    return is_shared
+
+
+def test_one_member_reads_everything_and_goes_on_where_it_was(join: Join, joined: list[Member]) -> None:
+    first = join()
+    assert read_all(first) == VALUES
+    first.commit()
+    leave(first, joined)
+    second = join()
+    until(lambda: second.assignment() == ALL, second)
+    assert [value for _ in range(5) for value in second.poll()] == []
+
+
+def test_members_share_the_partitions_and_one_that_leaves_gives_its_own_back(
+    join: Join, joined: list[Member]
+) -> None:
+    first = join()
+    until(lambda: first.assignment() == ALL, first)
+    second = join()
+    until(shared(first, second), first, second)
+    leave(first, joined)
+    until(lambda: second.assignment() == ALL, second)
+
+
+# kafka-python forgets to close sockets that could not be connected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_group_survives_its_broker(join: Join, ottla_broker: EmbeddedBroker, end: str) -> None:
+    member = join()
+    assert read_all(member) == VALUES
+    member.commit()
+    getattr(ottla_broker, end)()
+    ottla_broker.start()
+    client = ConfluentClient(ottla_broker.bootstrap)
+    client.produce(TOPIC, [Sent(b"more")])
+    client.close()
+    read: list[bytes] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    while not read and time.monotonic() < deadline:
+        read += member.poll()
+    assert read == [b"more"]
+    member.commit()
+    gc.collect()
+
+
+def test_a_static_member_comes_back_to_what_it_had(
+    join: Join, joined: list[Member], ottla_broker: EmbeddedBroker
+) -> None:
+    first, second = join("one"), join("two")
+    until(shared(first, second), first, second)
+    before = first.assignment(), second.assignment()
+    groups = ottla_broker.broker.services.groups
+    (generation,) = [state.groups[GROUP].generation for state in groups.states() if GROUP in state.groups]
+    leave(first, joined)
+    again = join("one")
+    until(lambda: bool(again.assignment()), again, second)
+    assert (again.assignment(), second.assignment()) == before
+    (now,) = [state.groups[GROUP].generation for state in groups.states() if GROUP in state.groups]
+    assert now == generation
+
+
+@pytest.mark.parametrize("kind", [ConfluentMember, KafkaPythonMember])
+def test_cooperative_members_keep_what_they_need_not_give_away(
+    kind: type[ConfluentMember | KafkaPythonMember], ottla_broker: EmbeddedBroker, joined: list[Member]
+) -> None:
+    first = kind(ottla_broker.bootstrap, GROUP, TOPIC, cooperative=True)
+    joined.append(first)
+    until(lambda: first.assignment() == ALL, first)
+    second = kind(ottla_broker.bootstrap, GROUP, TOPIC, cooperative=True)
+    joined.append(second)
+    until(shared(first, second), first, second)
+    # Only what the second one has now was ever taken from the first.
+    assert [part for part in first.revoked if part] == [second.assignment()]
+    assert len(second.assignment()) == 2
+
+
+def test_a_commit_keeps_its_metadata_and_its_leader_epoch(join: Join, ottla_broker: EmbeddedBroker) -> None:
+    member = join()
+    until(lambda: member.assignment() == ALL, member)
+    place = (TOPIC, 1)
+    commit = Commit(3, "half way, ümlaut and all", None if isinstance(member, AioMember) else 0)
+    member.commit_at(place, commit)
+    assert member.committed(place).offset == 3
+    (state,) = [state for state in ottla_broker.broker.services.groups.states() if GROUP in state.groups]
+    found = state.offsets.get(GROUP, Place(*place))
+    assert found is not None
+    # librdkafka sends the end of its C string too.
+    assert (found.offset, found.metadata.removesuffix("\0")) == commit[:2]
+    assert found.leader_epoch == (-1 if commit.leader_epoch is None else commit.leader_epoch)
+    if not isinstance(member, AioMember):
+        assert member.committed(place) == commit

@@ -1,0 +1,60 @@
+"""What the tests of the jobs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ottla.logtools.dump import FoundDamage, Query, dump_records
+from ottla.logtools.source import DataDir, Partition, partitions_of, resolve
+from ottla.storage.fs import RealFileSystem
+
+FS = RealFileSystem()
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+ROWS = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+        ("headers", HEADERS),
+    ]
+)
+
+
+class Here:
+    """A place where jobs run that is there already, and stays."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @contextmanager
+    def session(self, job: str) -> Iterator[SparkSession]:
+        yield self._spark
+
+
+def target_at(path: Path) -> DataDir | Partition:
+    target = resolve(FS, str(path))
+    assert isinstance(target, DataDir | Partition)
+    return target
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    """Every file below a directory."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def records(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """What the plain reader gives, by partition."""
+    found = {}
+    for partition in partitions_of(FS, target_at(path)):
+        found[partition.name] = rows = []
+        for item in dump_records(FS, partition, Query()):
+            assert not isinstance(item, FoundDamage)
+            record = item[1]
+            headers = [(name.decode(), value) for name, value in record.headers]
+            rows.append((record.offset, record.timestamp, record.key, record.value, headers))
+    return found
