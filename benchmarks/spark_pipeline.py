@@ -7,16 +7,15 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.measure import Bench, Figure, alternate, touch_memory
 from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.engine import SparkEngine
-from ottla.spark.pipeline.run import Runner
+from ottla.spark.pipeline.run import Runner, Watcher
 from ottla.spark.session import open_session
 from ottla.storage.layout import LOG, segment_file
 
@@ -83,18 +82,8 @@ def _value(number: int) -> bytes:
     )
 
 
-class _Nobody:
+class _Nobody(Watcher):
     """Watches in silence."""
-
-    def planned(self, plan: object, behind: int) -> None: ...
-
-    def written(self, plan: object, results: Sequence[object]) -> None: ...
-
-    def quarantined(self, plan: object, bad: int) -> None: ...
-
-    def committed(self, plan: object, facts: dict[str, Any]) -> None: ...
-
-    def note(self, text: str) -> None: ...
 
 
 def _race(place: Path, rounds: int, records: int) -> tuple[float, float]:

@@ -33,6 +33,9 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    # One thread each: what one connection has sent is taken up before what another sends after it (`Talk.begin`).
+    "num.network.threads": "1",
+    "num.io.threads": "1",
 }
 
 

@@ -65,10 +65,17 @@ class Talk:
     def begin(
         self, step: str, version: int, request: Message, only: Callable[[Any], Any] | None = None
     ) -> Callable[[], Any]:
-        """Send a request whose answer may take its time, on a connection of its own; the call waits for it."""
+        """Send a request whose answer may take its time, on a connection of its own; the call waits for it.
+
+        A question with an answer goes before it and after it: the broker has taken the connection up, and has the
+        request, when this returns. Otherwise another connection could be faster.
+        """
         client = RawClient(self.client.host, self.client.port)
         self._others.append(client)
+        client.send(0, ApiVersionsRequest(), CLIENT_ID)
+        client.receive()
         client.send(version, request, CLIENT_ID)
+        self.request(0, ApiVersionsRequest())
         return lambda: self._ask(client, step, version, request, None, only)
 
     def _ask(

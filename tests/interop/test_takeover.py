@@ -102,7 +102,8 @@ def test_records_written_on_either_side_are_all_there(tmp_path: Path, killed: bo
         assert consume(broker.servers, "orders", 1000) == values[:1000]
         produce(broker.servers, "orders", values[1000:])
         assert consume(broker.servers, "orders", 1500) == values
-        assert [path.name[:16] for path in broker.data_dir.glob("*-stray")] == ["made-by-ottla-0."]
+        strays = {path.name[:16] for path in broker.data_dir.glob("*-stray")}
+        assert {name for name in strays if not name.startswith("__")} == {"made-by-ottla-0."}
 
 
 def test_a_running_kafka_keeps_its_directory_and_does_not_mind_ottlas_file(tmp_path: Path) -> None:

@@ -12,30 +12,18 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Any
 
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.engine import StraightEngine
-from ottla.spark.pipeline.run import Runner
+from ottla.spark.pipeline.run import Runner, Watcher
 from ottla.spark.pipeline.sinks import delta, iceberg, parquet
 from ottla.spark.pipeline.tasks import TasksHere
 
 _LOADED = (delta, iceberg, parquet)
 
 
-class _Nobody:
+class _Nobody(Watcher):
     """Watches in silence."""
-
-    def planned(self, plan: object, behind: int) -> None: ...
-
-    def written(self, plan: object, results: Sequence[object]) -> None: ...
-
-    def quarantined(self, plan: object, bad: int) -> None: ...
-
-    def committed(self, plan: object, facts: dict[str, Any]) -> None: ...
-
-    def note(self, text: str) -> None: ...
 
 
 def main() -> None:

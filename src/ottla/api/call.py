@@ -67,14 +67,6 @@ class Call:
         self.is_answered = True
         self.peer.answered(self, response)
 
-    def reply_nothing(self) -> None:
-        """Done, and the client expects no response (acks=0)."""
-        self.reply(NO_RESPONSE)
-
-    def close_connection(self) -> None:
-        """Done, and the client must notice that something is wrong: its connection ends."""
-        self.reply(CLOSE_CONNECTION)
-
 
 NO_RESPONSE: Final = object()
 CLOSE_CONNECTION: Final = object()

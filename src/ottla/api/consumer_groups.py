@@ -6,8 +6,11 @@ says which protocol a member speaks. The rules are the coordinator's (coordinato
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.api.access import Operation, Resource, authorized_operations
 from ottla.api.call import PENDING, Call
+from ottla.api.gather import gather
 from ottla.api.groups import code_of, refusal
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -108,18 +111,13 @@ def _problem_of_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 @api(69)
 def consumer_group_describe(services: Services, call: Call, request: ConsumerGroupDescribeRequest) -> object:
-    answers: dict[int, DescribedGroup] = {}
-    wanted = list(request.group_ids)
+    if not request.group_ids:
+        return ConsumerGroupDescribeResponse()
 
-    def take(place: int, described: DescribedGroup) -> None:
-        answers[place] = described
-        if len(answers) == len(wanted):
-            call.reply(ConsumerGroupDescribeResponse(groups=[answers[at] for at in range(len(wanted))]))
-
-    def ask(place: int, group_id: str) -> None:
+    def ask(group_id: str, take: Callable[[DescribedGroup], None]) -> None:
         code = refusal(services, call, group_id, Operation.DESCRIBE)
         if code:
-            take(place, DescribedGroup(group_id=group_id, error_code=code))
+            take(DescribedGroup(group_id=group_id, error_code=code))
             return
 
         def reply(described: DescribedGroup | None, error: BrokerError | None) -> None:
@@ -128,16 +126,13 @@ def consumer_group_describe(services: Services, call: Call, request: ConsumerGro
                 described = DescribedGroup(group_id=group_id, error_code=code)
             elif not described.error_code:
                 described = _as_far_as_allowed(services, call, request, described)
-            take(place, described)
+            take(described)
 
         services.groups.run(
             group_id, lambda state, now_ms: Result(_describe(services, state, group_id)), reply
         )
 
-    if not wanted:
-        return ConsumerGroupDescribeResponse()
-    for place, group_id in enumerate(wanted):
-        ask(place, group_id)
+    gather(request.group_ids, ask, lambda groups: call.reply(ConsumerGroupDescribeResponse(groups=groups)))
     return PENDING
 
 

@@ -8,10 +8,12 @@ state, v5 by type of group.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ottla.api.access import CLUSTER_NAME, NOT_ASKED, Operation, Resource, authorized_operations
 from ottla.api.call import PENDING, Call
+from ottla.api.gather import gather
 from ottla.api.groups import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -39,18 +41,13 @@ _NOT_FOUND_SINCE = 6
 
 @api(15)
 def describe_groups(services: Services, call: Call, request: DescribeGroupsRequest) -> object:
-    answers: dict[int, DescribedGroup] = {}
-    wanted = list(request.groups)
+    if not request.groups:
+        return DescribeGroupsResponse()
 
-    def take(place: int, described: DescribedGroup) -> None:
-        answers[place] = described
-        if len(answers) == len(wanted):
-            call.reply(DescribeGroupsResponse(groups=[answers[at] for at in range(len(wanted))]))
-
-    def ask(place: int, group_id: str) -> None:
+    def ask(group_id: str, take: Callable[[DescribedGroup], None]) -> None:
         if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, group_id):
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            take(place, DescribedGroup(group_id=group_id, error_code=code))
+            take(DescribedGroup(group_id=group_id, error_code=code))
             return
 
         def reply(described: DescribedGroup | None, error: BrokerError | None) -> None:
@@ -61,16 +58,13 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
                 described.authorized_operations = authorized_operations(
                     services.authorizer, call.peer, Resource.GROUP, group_id
                 )
-            take(place, described)
+            take(described)
 
         services.groups.run(
             group_id, lambda state, now_ms: Result(_describe(state, group_id, call.version)), reply
         )
 
-    if not wanted:
-        return DescribeGroupsResponse()
-    for place, group_id in enumerate(wanted):
-        ask(place, group_id)
+    gather(request.groups, ask, lambda groups: call.reply(DescribeGroupsResponse(groups=groups)))
     return PENDING
 
 
@@ -154,26 +148,21 @@ def _listed(group: Group | ConsumerGroup) -> ListedGroup:
 @api(42)
 def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) -> object:
     wanted = list(dict.fromkeys(request.groups_names))
-    codes: dict[str, int] = {}
+    if not wanted:
+        return DeleteGroupsResponse()
 
-    def take(group_id: str, code: int) -> None:
-        codes[group_id] = code
-        if len(codes) == len(wanted):
-            results = [DeletableGroupResult(group_id=name, error_code=codes[name]) for name in wanted]
-            call.reply(DeleteGroupsResponse(results=results))
+    def ask(group_id: str, take: Callable[[DeletableGroupResult], None]) -> None:
+        def tell(code: int) -> None:
+            take(DeletableGroupResult(group_id=group_id, error_code=code))
 
-    def ask(group_id: str) -> None:
         if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.GROUP, group_id):
-            take(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            tell(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return
         services.groups.run(
             group_id,
             lambda state, now_ms: state.delete(group_id, now_ms),
-            lambda _, error: take(group_id, ErrorCode.NONE if error is None else code_of(error)),
+            lambda _, error: tell(ErrorCode.NONE if error is None else code_of(error)),
         )
 
-    if not wanted:
-        return DeleteGroupsResponse()
-    for group_id in wanted:
-        ask(group_id)
+    gather(wanted, ask, lambda results: call.reply(DeleteGroupsResponse(results=results)))
     return PENDING

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
+from ottla.api.gather import gather
 from ottla.api.groups import code_of, refusal
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -180,25 +181,21 @@ def offset_fetch(services: Services, call: Call, request: OffsetFetchRequest) ->
                 ],
             )
         ]
-    answers: dict[int, OffsetFetchResponseGroup] = {}
-
-    def take(place: int, answer: OffsetFetchResponseGroup) -> None:
-        answers[place] = answer
-        if len(answers) == len(wanted):
-            call.reply(_fetch_response(call.version, [answers[at] for at in range(len(wanted))]))
-
     if not wanted:
         return OffsetFetchResponse()
-    for place, group in enumerate(wanted):
-        _fetch_group(services, call, group, request.require_stable, partial(take, place))
+    gather(
+        wanted,
+        partial(_fetch_group, services, call, request.require_stable),
+        lambda groups: call.reply(_fetch_response(call.version, groups)),
+    )
     return PENDING
 
 
 def _fetch_group(
     services: Services,
     call: Call,
-    wanted: OffsetFetchRequestGroup,
     stable: bool,
+    wanted: OffsetFetchRequestGroup,
     take: Callable[[OffsetFetchResponseGroup], None],
 ) -> None:
     if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):

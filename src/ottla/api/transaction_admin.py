@@ -7,11 +7,13 @@ for ever would stop the broker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
+from ottla.api.gather import gather
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.result import Result
@@ -44,21 +46,20 @@ def describe_txns(services: Services, call: Call, request: DescribeTransactionsR
     wanted = request.transactional_ids
     if not wanted:
         return DescribeTransactionsResponse()
-    found: dict[int, describe_transactions.TransactionState] = {}
-
-    def take(place: int, state: describe_transactions.TransactionState) -> None:
-        found[place] = state
-        if len(found) == len(wanted):
-            call.reply(
-                DescribeTransactionsResponse(transaction_states=[found[at] for at in range(len(wanted))])
-            )
-
-    for place, transactional_id in enumerate(wanted):
-        _describe(services, call, transactional_id, partial(take, place))
+    gather(
+        wanted,
+        partial(_describe, services, call),
+        lambda states: call.reply(DescribeTransactionsResponse(transaction_states=states)),
+    )
     return PENDING
 
 
-def _describe(services: Services, call: Call, transactional_id: str, take: Any) -> None:
+def _describe(
+    services: Services,
+    call: Call,
+    transactional_id: str,
+    take: Callable[[describe_transactions.TransactionState], None],
+) -> None:
     def failed(code: int) -> describe_transactions.TransactionState:
         return describe_transactions.TransactionState(transactional_id=transactional_id, error_code=code)
 
@@ -152,14 +153,12 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
 
 @api(61)
 def describe_producers(services: Services, call: Call, request: DescribeProducersRequest) -> object:
-    wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    found: dict[int, PartitionResponse] = {}
+    wanted = [
+        TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
+    ]
 
-    def take(place: int, described: PartitionResponse) -> None:
-        found[place] = described
-        if len(found) < len(wanted):
-            return
-        answers = iter([found[at] for at in range(len(wanted))])
+    def done(described: list[PartitionResponse]) -> None:
+        answers = iter(described)
         topics = [
             TopicResponse(name=topic.name, partitions=[next(answers) for _ in topic.partition_indexes])
             for topic in request.topics
@@ -168,12 +167,13 @@ def describe_producers(services: Services, call: Call, request: DescribeProducer
 
     if not wanted:
         return DescribeProducersResponse(topics=[TopicResponse(name=topic.name) for topic in request.topics])
-    for place, (topic, index) in enumerate(wanted):
-        _describe_partition(services, call, TopicPartition(topic, index), partial(take, place))
+    gather(wanted, partial(_describe_partition, services, call), done)
     return PENDING
 
 
-def _describe_partition(services: Services, call: Call, key: TopicPartition, take: Any) -> None:
+def _describe_partition(
+    services: Services, call: Call, key: TopicPartition, take: Callable[[PartitionResponse], None]
+) -> None:
     def refuse(code: ErrorCode, message: str | None = None) -> None:
         take(PartitionResponse(partition_index=key.partition, error_code=code, error_message=message))
 

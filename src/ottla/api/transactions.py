@@ -13,6 +13,7 @@ from functools import partial
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
+from ottla.api.gather import gather
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
@@ -84,23 +85,21 @@ def add_partitions_to_txn(services: Services, call: Call, request: AddPartitions
         wanted = [one]
     if not wanted:
         return AddPartitionsToTxnResponse()
-    results: dict[int, AddPartitionsToTxnResult] = {}
 
-    def take(place: int, codes: Codes) -> None:
-        transaction = wanted[place]
-        results[place] = AddPartitionsToTxnResult(
-            transactional_id=transaction.transactional_id, topic_results=_results(transaction.topics, codes)
-        )
-        if len(results) < len(wanted):
-            return
-        ordered = [results[at] for at in range(len(wanted))]
+    def done(codes: list[Codes]) -> None:
+        results = [
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id,
+                topic_results=_results(transaction.topics, of_it),
+            )
+            for transaction, of_it in zip(wanted, codes, strict=True)
+        ]
         if many:
-            call.reply(AddPartitionsToTxnResponse(results_by_transaction=ordered))
+            call.reply(AddPartitionsToTxnResponse(results_by_transaction=results))
         else:
-            call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=ordered[0].topic_results))
+            call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results))
 
-    for place, transaction in enumerate(wanted):
-        _add(services, call, transaction, partial(take, place))
+    gather(wanted, partial(_add, services, call), done)
     return PENDING
 
 

@@ -82,10 +82,6 @@ class Connection:
     def close(self) -> None:
         self._stream.close()
 
-    def set_timeout(self, timeout_s: float) -> None:
-        """How long an answer may take from now on."""
-        self._stream.settimeout(timeout_s)
-
     # -- requests
 
     def version(self, request: type[Message], newest: int | None = None) -> int:
@@ -122,11 +118,6 @@ class Connection:
         if found != correlation_id:
             raise ConnectionLostError(f"{self._peer} answers request {found} instead of {correlation_id}")
         return response
-
-    @property
-    def posted(self) -> int:
-        """How many requests have no answer yet."""
-        return len(self._posted)
 
     def _post(self, request: Message, version: int) -> None:
         self._last_id += 1

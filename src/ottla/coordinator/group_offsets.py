@@ -44,9 +44,6 @@ class Offsets:
         """Whether a transaction that has not ended is about to change it."""
         return place in self._open.get(group, {})
 
-    def has_pending(self, group: str) -> bool:
-        return bool(self._open.get(group))
-
     def places(self, group: str) -> set[Place]:
         """All that is known of a group, pending or not."""
         return {*self._committed.get(group, {}), *self._open.get(group, {})}

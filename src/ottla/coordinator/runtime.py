@@ -151,11 +151,6 @@ class Coordinator(Generic[S, R]):
         else:
             shard.end_txn(producer, marker, reply)
 
-    def epoch_of(self, partition: int) -> int | None:
-        """The coordinator's epoch in a partition that is looked after here."""
-        shard = self._shards.get(partition)
-        return shard.epoch if shard is not None and shard.phase is Phase.ACTIVE else None
-
     def states(self) -> list[S]:
         """The states that are in charge here, for tests and metrics."""
         return [shard.state for shard in self._shards.values() if shard.phase is Phase.ACTIVE]

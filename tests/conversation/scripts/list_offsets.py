@@ -11,7 +11,7 @@ from tests.conversation.say import T0, delete_records, list_offsets, produce, re
 from tests.conversation.talk import Talk, versions
 
 KEY = ListOffsetsRequest.API_KEY
-NAME = "offsets"
+NAME = "offsets-listed"
 CUT = "offsets-cut"
 EMPTY = "offsets-empty"
 APPEND_TIME = "offsets-append-time"
