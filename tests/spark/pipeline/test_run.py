@@ -285,6 +285,37 @@ def test_inferred_columns_grow_with_the_records(
     ]
 
 
+@pytest.mark.parametrize("form", TABLES)
+def test_inferred_fields_inside_of_columns_grow_with_the_records(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = inferred(tmp_path, broker, topic, form)
+    produce(broker, topic, [{"id": 1, "deep": {"x": 1}, "list": [{"x": 1}]}])
+    run_here(pipeline)
+    # Two tasks of one batch see different ones.
+    produce(broker, topic, [{"id": 2, "deep": {"x": 2, "y": {"z": "new"}}, "list": []}], 0)
+    produce(broker, topic, [{"id": 3, "deep": {"w": 2.5}, "list": [{"y": True}]}], 1)
+    run_here(pipeline)
+    assert rows_by_id(pipeline) == [
+        {"id": 1, "deep": {"x": 1, "y": None, "w": None}, "list": [{"x": 1, "y": None}]},
+        {"id": 2, "deep": {"x": 2, "y": {"z": "new"}, "w": None}, "list": []},
+        {"id": 3, "deep": {"x": None, "y": None, "w": 2.5}, "list": [{"x": None, "y": True}]},
+    ]
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_longer_schema_in_the_file_grows_inside_of_columns(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    for fields, evolve in (("x: long", "false"), ("x: long, y: string", "true")):
+        decode = f'value = "json"\nschema = "id long, deep struct<{fields}>"\n'
+        sink = sink_lines(form, f"evolve_schema = {evolve}\n")
+        pipeline = write_pipeline(tmp_path, broker, topic, decode=decode, sink=sink)
+        produce(broker, topic, [{"id": len(fields), "deep": {"x": 1, "y": "a"}}])
+        run_here(pipeline)
+    assert [row["deep"] for row in rows_by_id(pipeline)] == [{"x": 1, "y": None}, {"x": 1, "y": "a"}]
+
+
 def test_tasks_that_see_a_new_column_differently_agree_on_one_type(
     broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
