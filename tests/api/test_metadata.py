@@ -13,7 +13,7 @@ from ottla.cluster import controller
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.api.conftest import MakeWorld
-from tests.api.world import Refusing, World
+from tests.api.world import NODE, Refusing, World
 
 VERSIONS = range(14)
 ALL_TOPIC_OPERATIONS = 3576  # as Kafka 4.2 lists them where nothing is refused
@@ -145,6 +145,19 @@ def test_many_who_ask_for_a_missing_topic_make_it_once(make_world: MakeWorld) ->
     assert world.runtime.run_pending() == 2  # one change of the store, one log
     assert list(world.image.topics) == ["new"]
     assert world.services.topics_being_made == set()
+
+
+def test_a_partition_has_no_leader_before_it_has_a_log(make_world: MakeWorld) -> None:
+    world = make_world(queued=True)
+    answers: list[Any] = []
+    seen = []
+    world.call(by_name("new"), 12, answers)
+    for _ in range(2):  # one change of the store, one log
+        assert world.runtime.run_one()
+        world.call(by_name("new"), 12, answers)
+        (partition,) = answers[-1].topics[0].partitions
+        seen.append((partition.error_code, partition.leader_id))
+    assert seen == [(ErrorCode.LEADER_NOT_AVAILABLE, -1), (ErrorCode.NONE, NODE)]
 
 
 @pytest.mark.parametrize("name", ["a b", "__consumer_offsets"])

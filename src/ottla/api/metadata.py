@@ -37,7 +37,7 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ottla.storage.layout import is_topic_name
+from ottla.storage.layout import TopicPartition, is_topic_name
 
 KEY = 3
 
@@ -152,7 +152,7 @@ class _Answer:
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.is_internal,
-            partitions=[self._partition(*numbered) for numbered in enumerate(topic.partitions)],
+            partitions=[self._partition(topic.name, *numbered) for numbered in enumerate(topic.partitions)],
             topic_authorized_operations=self._operations(topic.name),
         )
 
@@ -161,12 +161,12 @@ class _Answer:
             return NOT_ASKED
         return authorized_operations(self._services.authorizer, self._call.peer, Resource.TOPIC, name)
 
-    def _partition(self, index: int, partition: PartitionInfo) -> MetadataResponsePartition:
+    def _partition(self, topic: str, index: int, partition: PartitionInfo) -> MetadataResponsePartition:
         live = self._image.brokers
         replicas, in_sync = list(partition.replicas), list(partition.isr)
         offline = [node for node in replicas if node not in live]
         leader, code = partition.leader, ErrorCode.NONE
-        if leader not in live:
+        if leader not in live or self._is_being_made(TopicPartition(topic, index)):
             leader, code = _NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
         if self._call.version == 0 and offline:
             # v0 has no list of offline replicas: it leaves them out and says that something is missing.
@@ -182,6 +182,11 @@ class _Answer:
             isr_nodes=in_sync,
             offline_replicas=offline,
         )
+
+    def _is_being_made(self, key: TopicPartition) -> bool:
+        """Whether this broker is to lead a partition that has no log yet: it would turn clients away."""
+        hosted = self._services.replicas.partition(key)
+        return hosted is not None and hosted.is_leader and hosted.log is None and not hosted.is_offline
 
 
 def _failed(name: str, code: ErrorCode) -> MetadataResponseTopic:
