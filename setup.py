@@ -14,9 +14,17 @@ COMPILE = os.environ.get("OTTLA_COMPILE", "yes")
 # Compiled by mypyc, as they are. The Makefile reads these lines too: an edited module makes the environment stale.
 HOT = [
     "src/ottla/api/call.py",
+    "src/ottla/api/commits.py",
     "src/ottla/api/produce.py",
     "src/ottla/api/services.py",
     "src/ottla/cluster/image.py",
+    "src/ottla/coordinator/group.py",
+    "src/ottla/coordinator/group_offsets.py",
+    "src/ottla/coordinator/group_records.py",
+    "src/ottla/coordinator/group_state.py",
+    "src/ottla/coordinator/result.py",
+    "src/ottla/coordinator/shard.py",
+    "src/ottla/coordinator/writes.py",
     "src/ottla/metrics.py",
     "src/ottla/protocol/buffers.py",
     "src/ottla/protocol/codec.py",

@@ -102,16 +102,7 @@ def _commit(
         (
             topic.name,
             None if topic.name not in image.topics else image.topics[topic.name].topic_id,
-            [
-                (
-                    entry.partition_index,
-                    entry.committed_offset,
-                    entry.committed_leader_epoch,
-                    entry.committed_metadata or "",
-                )
-                for entry in topic.partitions
-                if (topic.name, entry.partition_index) not in refused
-            ],
+            [entry for entry in topic.partitions if (topic.name, entry.partition_index) not in refused],
         )
         for topic in request.topics
     ]

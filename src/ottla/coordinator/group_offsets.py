@@ -18,26 +18,37 @@ class Place(NamedTuple):
     partition: int
 
 
-class _Stored(NamedTuple):
-    value: CommittedOffset
-    written_at: int  # an offset in the internal topic: says which of two commits is the later one
+class _Stored:
+    """Never changed."""
+
+    __slots__ = ("value", "written_at")
+
+    def __init__(self, value: CommittedOffset, written_at: int) -> None:
+        self.value = value
+        self.written_at = (
+            written_at  # an offset in the internal topic: says which of two commits is the later one
+        )
 
 
 class Offsets:
     """Changed by replay only."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[Place, _Stored]] = {}
+        self._committed: dict[str, dict[str, dict[int, _Stored]]] = {}  # by group, topic and partition
         self._pending: dict[int, dict[tuple[str, Place], _Stored]] = {}  # by producer id
         self._open: dict[str, dict[Place, set[int]]] = {}  # by group: the producers with something pending
 
     # -- questions
 
     def of(self, group: str) -> dict[Place, CommittedOffset]:
-        return {place: stored.value for place, stored in self._committed.get(group, {}).items()}
+        return {
+            Place(topic, partition): stored.value
+            for topic, partitions in self._committed.get(group, {}).items()
+            for partition, stored in partitions.items()
+        }
 
     def get(self, group: str, place: Place) -> CommittedOffset | None:
-        stored = self._committed.get(group, {}).get(place)
+        stored = self._find(group, place)
         return None if stored is None else stored.value
 
     def is_unstable(self, group: str, place: Place) -> bool:
@@ -46,7 +57,7 @@ class Offsets:
 
     def places(self, group: str) -> set[Place]:
         """All that is known of a group, pending or not."""
-        return {*self._committed.get(group, {}), *self._open.get(group, {})}
+        return {*self.of(group), *self._open.get(group, {})}
 
     def groups(self) -> Iterator[str]:
         yield from self._committed
@@ -57,37 +68,44 @@ class Offsets:
             for producer, entries in self._pending.items()
         }
 
+    def _find(self, group: str, place: Place) -> _Stored | None:
+        return self._committed.get(group, {}).get(place.topic, {}).get(place.partition)
+
     # -- replay
 
     def replay(self, record: OffsetCommit, written_at: int, producer_id: int) -> None:
-        group, topic, partition, value = record
-        place = Place(topic, partition)
+        group, value = record.group, record.value
         if value is None:
-            self._remove(group, place)
+            self._remove(group, Place(record.topic, record.partition))
         elif producer_id < 0:
-            self._put(group, place, _Stored(value, written_at))
+            self._put(group, record.topic, record.partition, _Stored(value, written_at))
         else:
+            place = Place(record.topic, record.partition)
             self._pending.setdefault(producer_id, {})[group, place] = _Stored(value, written_at)
             self._open.setdefault(group, {}).setdefault(place, set()).add(producer_id)
 
     def end_txn(self, producer_id: int, *, committed: bool) -> None:
         for (group, place), stored in self._pending.pop(producer_id, {}).items():
             self._close(group, place, producer_id)
-            known = self._committed.get(group, {}).get(place)
+            known = self._find(group, place)
             if committed and (known is None or known.written_at < stored.written_at):
-                self._put(group, place, stored)
+                self._put(group, place.topic, place.partition, stored)
 
-    def _put(self, group: str, place: Place, stored: _Stored) -> None:
-        places = self._committed.get(group)
-        if places is None:
-            places = self._committed[group] = {}
-        places[place] = stored
+    def _put(self, group: str, topic: str, partition: int, stored: _Stored) -> None:
+        topics = self._committed.get(group)
+        if topics is None:
+            topics = self._committed[group] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[partition] = stored
 
     def _remove(self, group: str, place: Place) -> None:
-        places = self._committed.get(group)
-        if places is not None:
-            places.pop(place, None)
-            if not places:
+        topics = self._committed.get(group, {})
+        partitions = topics.get(place.topic, {})
+        if partitions.pop(place.partition, None) is not None and not partitions:
+            del topics[place.topic]
+            if not topics:
                 del self._committed[group]
         for producer_id in list(self._open.get(group, {}).get(place, ())):
             self._pending[producer_id].pop((group, place), None)

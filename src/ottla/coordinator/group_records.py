@@ -8,10 +8,12 @@ groups are left alone.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
+from ottla.coordinator.commit_kernel import put_commit
 from ottla.coordinator.consumer_records import (
     CONSUMER_RECORDS,
     ConsumerRecord,
@@ -20,34 +22,80 @@ from ottla.coordinator.consumer_records import (
 )
 from ottla.coordinator.packing import INT16, INT32, NO_TAGS, compact_string, string
 from ottla.logtools.coordinator_records import plain_group_record
+from ottla.records.kernel import encode_records
 
 _COMMIT_KEY, _GROUP_KEY = 1, 2
 _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
-_PLAIN_4 = Struct(">hqiBqB")  # without metadata and tags
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
+_NO_METADATA = compact_string("")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
 
 
-class CommittedOffset(NamedTuple):
-    """How far a group has come in a partition."""
+class CommittedOffset:
+    """How far a group has come in a partition. Never changed."""
 
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int = -1  # set by old clients; else the broker's retention counts
-    topic_id: uuid.UUID | None = None
+    __slots__ = ("commit_timestamp", "expire_timestamp", "leader_epoch", "metadata", "offset", "topic_id")
+
+    def __init__(
+        self,
+        offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp: int,
+        expire_timestamp: int = -1,  # set by old clients; else the broker's retention counts
+        topic_id: uuid.UUID | None = None,
+    ) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id
+
+    def _fields(self) -> tuple[int, int, str, int, int, uuid.UUID | None]:
+        return (
+            self.offset,
+            self.leader_epoch,
+            self.metadata,
+            self.commit_timestamp,
+            self.expire_timestamp,
+            self.topic_id,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CommittedOffset) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"CommittedOffset{self._fields()}"
 
 
-class OffsetCommit(NamedTuple):
-    """A commit, or without value its removal."""
+class OffsetCommit:
+    """A commit, or without value its removal. Never changed."""
 
-    group: str
-    topic: str
-    partition: int
-    value: CommittedOffset | None
+    __slots__ = ("group", "partition", "topic", "value")
+
+    def __init__(self, group: str, topic: str, partition: int, value: CommittedOffset | None) -> None:
+        self.group = group
+        self.topic = topic
+        self.partition = partition
+        self.value = value
+
+    def _fields(self) -> tuple[str, str, int, CommittedOffset | None]:
+        return self.group, self.topic, self.partition, self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetCommit) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"OffsetCommit{self._fields()}"
 
 
 class MemberMetadata(NamedTuple):
@@ -86,6 +134,41 @@ GroupRecord = OffsetCommit | GroupMetadata | ConsumerRecord
 
 class GroupCodec:
     """Between records and bytes."""
+
+    def write(
+        self, batch: bytearray, records: Sequence[GroupRecord], time_delta: int, first_delta: int
+    ) -> None:
+        delta = first_delta
+        group = topic = ""
+        topic_id: uuid.UUID | None = None
+        key, tags = b"", NO_TAGS
+        for record in records:
+            value = record.value if isinstance(record, OffsetCommit) else None
+            if not isinstance(record, OffsetCommit) or value is None or value.expire_timestamp != -1:
+                plain_key, plain_value = self.encode(record)
+                encode_records(batch, [(time_delta, plain_key, plain_value, ())], 0, [delta])
+            else:
+                # The commits of one request share most of what they say.
+                if not key or record.group is not group or record.topic is not topic:
+                    group, topic = record.group, record.topic
+                    key = _commit_key(group, topic)
+                if value.topic_id is not topic_id:
+                    topic_id = value.topic_id
+                    tags = _tags(topic_id)
+                metadata = compact_string(value.metadata) if value.metadata else _NO_METADATA
+                put_commit(
+                    batch,
+                    time_delta,
+                    delta,
+                    key,
+                    record.partition,
+                    value.offset,
+                    value.leader_epoch,
+                    metadata,
+                    value.commit_timestamp,
+                    tags,
+                )
+            delta += 1
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
@@ -154,15 +237,17 @@ def _commit_key(group: str, topic: str) -> bytes:
 
 
 def _commit_value(commit: CommittedOffset) -> bytes:
-    if not commit.metadata and commit.topic_id is None and commit.expire_timestamp == -1:
-        return _PLAIN_4.pack(4, commit.offset, commit.leader_epoch, 1, commit.commit_timestamp, 0)
     metadata = commit.metadata.encode()
     if commit.expire_timestamp != -1:
         times = _TIMES_1.pack(commit.commit_timestamp, commit.expire_timestamp)
         return _HEAD_1.pack(1, commit.offset) + INT16.pack(len(metadata)) + metadata + times
-    tags = NO_TAGS if commit.topic_id is None else _TOPIC_ID_TAG + commit.topic_id.bytes
     head = _HEAD_4.pack(4, commit.offset, commit.leader_epoch)
-    return head + compact_string(commit.metadata) + _TIME.pack(commit.commit_timestamp) + tags
+    times = _TIME.pack(commit.commit_timestamp)
+    return head + compact_string(commit.metadata) + times + _tags(commit.topic_id)
+
+
+def _tags(topic_id: uuid.UUID | None) -> bytes:
+    return NO_TAGS if topic_id is None else _TOPIC_ID_TAG + topic_id.bytes
 
 
 def _group_value(group: GroupValue) -> bytes:

@@ -28,14 +28,18 @@ from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
-from ottla.protocol.messages.offset_commit import OffsetCommitRequest
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
 from ottla.protocol.messages.sync_group import SyncGroupRequest
-from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+)
 
 _GROUP_ID_NOT_FOUND_SINCE = 9
 
-# What is to be committed: topic, its id if it is known, and per partition (number, offset, epoch, metadata).
-Commits = Sequence[tuple[str, uuid.UUID | None, Sequence[tuple[int, int, int, str]]]]
+# What is to be committed: topics, their ids if they are known, and what the request says about their partitions.
+Entries = Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition]
+Commits = Sequence[tuple[str, uuid.UUID | None, Entries]]
 # What became of it: the error codes of partitions where something is wrong.
 Codes = dict[tuple[str, int], int]
 
@@ -213,13 +217,16 @@ class GroupState:
         codes: Codes = {}
         records: list[GroupRecord] = []
         max_size = self._config.offset_metadata_max_bytes
-        for topic, topic_id, partitions in commits:
-            for partition, offset, epoch, metadata in partitions:
+        for topic, topic_id, entries in commits:
+            for entry in entries:
+                metadata = entry.committed_metadata or ""
                 if len(metadata) > max_size:
-                    codes[topic, partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    codes[topic, entry.partition_index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
-                value = CommittedOffset(offset, epoch, metadata, now_ms, expires, topic_id)
-                records.append(OffsetCommit(group_id, topic, partition, value))
+                value = CommittedOffset(
+                    entry.committed_offset, entry.committed_leader_epoch, metadata, now_ms, expires, topic_id
+                )
+                records.append(OffsetCommit(group_id, topic, entry.partition_index, value))
         return Result(codes, records)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:

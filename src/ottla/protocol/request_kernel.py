@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Reads what nearly all requests to a busy broker begin with: a header, and a Produce of today's versions.
+"""Reads what nearly all requests to a busy broker are: a header, and a Produce or OffsetCommit of today's versions.
 
 request_kernel.pyi has the contracts. Whatever is out of the ordinary is left to the readers in frame.py and codec.py,
 which also know how to complain. Interpreted, this file is slower than they are; then nobody uses it.
@@ -9,6 +9,11 @@ from __future__ import annotations
 
 import cython
 
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.wire import read_id
 
@@ -18,10 +23,15 @@ _HEAD = cython.declare(cython.Py_ssize_t, 10)  # API, version, correlation id, l
 _ID = cython.declare(cython.Py_ssize_t, 16)
 _LONG = cython.declare(cython.Py_ssize_t, 128)  # from here on a length takes more than one byte
 _TOPIC_IDS_SINCE = cython.declare(cython.int, 13)
+_COMMIT_TOPIC_IDS_SINCE = cython.declare(cython.int, 10)
+_COMMIT = cython.declare(cython.Py_ssize_t, 16)  # partition, offset, leader epoch
 # As what they are, they can be asked for a new instance without a call through the interpreter.
 _Request = cython.declare(type, ProduceRequest)
 _Topic = cython.declare(type, TopicProduceData)
 _Partition = cython.declare(type, PartitionProduceData)
+_Commit = cython.declare(type, OffsetCommitRequest)
+_CommitTopic = cython.declare(type, OffsetCommitRequestTopic)
+_CommitPartition = cython.declare(type, OffsetCommitRequestPartition)
 
 
 @cython.cfunc
@@ -182,4 +192,122 @@ def _read_partition(
     if buf[position]:  # tags
         return -1
     partitions.append(partition)
+    return position + 1
+
+
+# -- OffsetCommit
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stop(
+    buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Where a short string ends, or null does, if something follows it; else -1."""
+    stop: cython.Py_ssize_t
+    if position >= end or buf[position] >= _LONG:
+        return -1
+    stop = position + buf[position] if buf[position] else position + 1
+    return stop if stop < end else -1
+
+
+@cython.cfunc
+@cython.inline
+def _string(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t
+):
+    """A string that `_stop` has found the end of."""
+    if not buf[position]:
+        return None
+    return _text(frame, buf, position + 1, stop) if buf[position] > 1 else ""
+
+
+def read_offset_commit(frame, position: cython.Py_ssize_t, version: cython.int):
+    try:
+        return _read_commit(frame, frame, position, version)
+    except UnicodeDecodeError:
+        return None
+
+
+@cython.cfunc
+def _read_commit(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, version: cython.int
+):
+    end: cython.Py_ssize_t = len(buf)
+    stop: cython.Py_ssize_t = _stop(buf, position, end)
+    if stop < 0 or not buf[position] or end - stop < 4:
+        return None
+    request = _Commit.__new__(_Commit)
+    request.group_id = _string(frame, buf, position, stop)
+    request.generation_id_or_member_epoch = _int32(buf, stop)
+    request.retention_time_ms = -1
+    position = stop + 4
+    stop = _stop(buf, position, end)
+    if stop < 0 or not buf[position]:
+        return None
+    request.member_id = _string(frame, buf, position, stop)
+    position = stop
+    stop = _stop(buf, position, end)
+    if stop < 0 or not 0 < buf[stop] < _LONG:
+        return None
+    request.group_instance_id = _string(frame, buf, position, stop)
+    request.topics = topics = []
+    position = stop + 1
+    for _ in range(buf[stop] - 1):
+        position = _read_commit_topic(frame, buf, position, end, version, topics)
+        if position < 0:
+            return None
+    if position >= end or buf[position]:  # tags
+        return None
+    return request
+
+
+@cython.cfunc
+def _read_commit_topic(
+    frame,
+    buf: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    version: cython.int,
+    topics: list,
+) -> cython.Py_ssize_t:
+    """Add the topic at `position`; where the next thing begins, or -1."""
+    stop: cython.Py_ssize_t
+    topic = _CommitTopic.__new__(_CommitTopic)
+    if version >= _COMMIT_TOPIC_IDS_SINCE:
+        stop = position + _ID
+        if stop >= end:
+            return -1
+        topic.name = ""
+        topic.topic_id = read_id(bytes(frame[position:stop]))
+    else:
+        stop = _stop(buf, position, end)
+        if stop < 0 or not buf[position]:
+            return -1
+        topic.name = _string(frame, buf, position, stop)
+        topic.topic_id = None
+    if not 0 < buf[stop] < _LONG:
+        return -1
+    topic.partitions = partitions = []
+    position = stop + 1
+    for _ in range(buf[stop] - 1):
+        if end - position < _COMMIT:
+            return -1
+        partition = _CommitPartition.__new__(_CommitPartition)
+        partition.partition_index = _int32(buf, position)
+        partition.committed_offset = _int32(buf, position + 4) * 4294967296 + (
+            _int32(buf, position + 8) & 4294967295
+        )
+        partition.committed_leader_epoch = _int32(buf, position + 12)
+        position += _COMMIT
+        stop = _stop(buf, position, end)
+        if stop < 0 or buf[stop]:  # tags
+            return -1
+        partition.committed_metadata = _string(frame, buf, position, stop)
+        partitions.append(partition)
+        position = stop + 1
+    if position >= end or buf[position]:  # tags
+        return -1
+    topics.append(topic)
     return position + 1
