@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from ottla.errors import (
     RecordTooLargeError,
 )
 from ottla.records.control import Marker
+from ottla.records.kernel import encode_records
 from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
@@ -27,9 +28,12 @@ Pair = tuple[str, str | None]
 
 
 class Codec:
-    def encode(self, record: Pair) -> tuple[bytes, bytes | None]:
-        key, value = record
-        return key.encode(), None if value is None else value.encode()
+    def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> None:
+        encoded = [
+            (time_delta, key.encode(), None if value is None else value.encode(), ())
+            for key, value in records
+        ]
+        encode_records(batch, encoded, 0, range(first_delta, first_delta + len(records)))
 
     def decode(self, key: bytes | None, value: bytes | None) -> Pair | None:
         return None if key is None else (key.decode(), None if value is None else value.decode())
