@@ -28,7 +28,7 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.records.control import Marker
 from tests.api.world import Refusing, World
 from tests.coordinator.conftest import MakeWorld
@@ -274,8 +274,7 @@ def txn_commit(world: World, offset: int, producer: Producer = PRODUCER, **field
     answers: list[Any] = []
 
     def command(state: GroupState, now_ms: int) -> Result[Any]:
-        entry = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        return state.txn_offset_commit(request, [("t", None, [entry])], now_ms)
+        return state.txn_offset_commit(request, [("t", None, [(0, offset, -1, "")])], now_ms)
 
     world.services.groups.run(GROUP, command, lambda codes, error: answers.append(error or codes))
     world.runtime.run_pending()

@@ -24,7 +24,7 @@ from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.records.control import Marker
 from tests.api.world import World
 from tests.coordinator.grouping import DELAY_MS, Consumer, Pending, commit, find
@@ -135,8 +135,7 @@ class History(RuleBasedStateMachine):
         request = TxnOffsetCommitRequest(group_id=group, producer_id=producer, producer_epoch=0)
 
         def command(state: GroupState, now_ms: int) -> Result[Any]:
-            entry = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
-            return state.txn_offset_commit(request, [("t", None, [entry])], now_ms)
+            return state.txn_offset_commit(request, [("t", None, [(partition, offset, -1, "")])], now_ms)
 
         self.world.services.groups.run(group, command, lambda codes, error: None)
         self.world.runtime.run_pending()

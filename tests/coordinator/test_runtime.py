@@ -28,12 +28,13 @@ Pair = tuple[str, str | None]
 
 
 class Codec:
-    def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> None:
+    def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> int:
         encoded = [
             (time_delta, key.encode(), None if value is None else value.encode(), ())
             for key, value in records
         ]
         encode_records(batch, encoded, 0, range(first_delta, first_delta + len(records)))
+        return len(records)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Pair | None:
         return None if key is None else (key.decode(), None if value is None else value.decode())
@@ -49,18 +50,20 @@ class Values:
         self.ended: BrokerError | None = None
         self.is_loaded = False
 
-    def replay(self, record: Pair, offset: int, producer_id: int) -> None:
+    def replay(self, records: Sequence[Pair], first_offset: int, producer_id: int) -> None:
         if producer_id >= 0:
-            self.pending.setdefault(producer_id, []).append(record)
-        elif record[1] is None:
-            self.values.pop(record[0], None)
-        else:
-            self.values[record[0]] = record[1]
+            self.pending.setdefault(producer_id, []).extend(records)
+            return
+        for key, value in records:
+            if value is None:
+                self.values.pop(key, None)
+            else:
+                self.values[key] = value
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
-        for record in self.pending.pop(producer_id, []):
-            if committed:
-                self.replay(record, offset, -1)
+        records = self.pending.pop(producer_id, [])
+        if committed:
+            self.replay(records, offset, -1)
 
     def loaded(self, now_ms: int) -> None:
         self.is_loaded = True

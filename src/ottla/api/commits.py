@@ -17,8 +17,9 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.coordinator.commit_kernel import read_entries
 from ottla.coordinator.group_records import GroupRecord
-from ottla.coordinator.group_state import Codes, Entries, GroupState
+from ottla.coordinator.group_state import Codes, Commits, GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.protocol import frame
@@ -53,7 +54,7 @@ class _Commit:
         self._refused: dict[
             tuple[int, int], int
         ] = {}  # by topic (its place) and partition: what is against it
-        self._commits: list[tuple[str, uuid.UUID | None, Entries]] = []
+        self._commits: Commits = []
 
     def run(self) -> object:
         services, call, request = self._services, self._call, self._request
@@ -84,14 +85,15 @@ class _Commit:
             code = _UNKNOWN_PARTITION
         else:
             count = len(info.partitions)
-        entries = topic.partitions
-        is_fine = True
-        for entry in entries:
-            if not 0 <= entry.partition_index < count:
-                is_fine = False
-                self._refused[place, entry.partition_index] = code or _UNKNOWN_PARTITION
-        if not is_fine:
-            entries = [entry for entry in entries if (place, entry.partition_index) not in self._refused]
+        entries = read_entries(topic.partitions, count)
+        if entries is None:
+            there = []
+            for entry in topic.partitions:
+                if 0 <= entry.partition_index < count:
+                    there.append(entry)
+                else:
+                    self._refused[place, entry.partition_index] = code or _UNKNOWN_PARTITION
+            entries = read_entries(there, count)
         if entries:
             self._commits.append((topic.name, topic.topic_id, entries))
 

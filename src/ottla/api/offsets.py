@@ -17,8 +17,8 @@ from ottla.api.gather import gather
 from ottla.api.groups import code_of, refusal
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.coordinator.commit_kernel import CommittedOffset
 from ottla.coordinator.group_offsets import Place
-from ottla.coordinator.group_records import CommittedOffset
 from ottla.coordinator.group_state import Codes, GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError

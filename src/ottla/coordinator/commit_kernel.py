@@ -1,21 +1,126 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Writes a committed offset as what it is in `__consumer_offsets`: a record, key and value and all.
+"""The loops over the offsets of a commit: out of the request, into records of `__consumer_offsets`, into the state.
 
-commit_kernel.pyi has the contract. A commit may bring many, so they are written without anything made in between.
+commit_kernel.pyi has the contracts. A consumer commits all its partitions again and again, so that nothing is made for
+an offset here but what is kept.
 """
 
 from __future__ import annotations
 
 import cython
 
+from ottla.coordinator.packing import compact_string
+
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
 
+Entry = tuple[int, int, int, str]
+
+_NO_METADATA = b"\1"  # a compact string of no bytes
 _KEY_REST = cython.declare(cython.Py_ssize_t, 4)  # the partition
 _VALUE_HEAD = cython.declare(cython.Py_ssize_t, 14)  # version, offset, leader epoch
 _TIME = cython.declare(cython.Py_ssize_t, 8)
 _VALUE_VERSION = cython.declare(cython.int, 4)
+
+
+@cython.cclass
+class CommittedOffset:
+    offset = cython.declare(cython.longlong, visibility="readonly")
+    leader_epoch = cython.declare(cython.int, visibility="readonly")
+    metadata = cython.declare(object, visibility="readonly")
+    commit_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    expire_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    topic_id = cython.declare(object, visibility="readonly")
+    written_at = cython.declare(cython.longlong, visibility="public")
+
+    def __init__(
+        self,
+        offset,
+        leader_epoch,
+        metadata,
+        commit_timestamp,
+        expire_timestamp=-1,
+        topic_id=None,
+        written_at=-1,
+    ):
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.metadata = metadata
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
+        self.topic_id = topic_id
+        self.written_at = written_at
+
+    def _fields(self):
+        return (
+            self.offset,
+            self.leader_epoch,
+            self.metadata,
+            self.commit_timestamp,
+            self.expire_timestamp,
+            self.topic_id,
+        )
+
+    def __eq__(self, other):
+        return isinstance(other, CommittedOffset) and self._fields() == other._fields()
+
+    def __repr__(self):
+        return f"CommittedOffset{self._fields()}"
+
+
+def read_entries(partitions: list, count: cython.longlong):
+    index: cython.longlong
+    entries = []
+    for partition in partitions:
+        number = partition.partition_index
+        index = number
+        if not 0 <= index < count:
+            return None
+        entries.append(
+            (
+                number,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+            )
+        )
+    return entries
+
+
+def longest_metadata(entries: list) -> int:
+    longest: cython.Py_ssize_t = 0
+    entry: tuple
+    for entry in entries:
+        metadata: str = entry[3]
+        if len(metadata) > longest:
+            longest = len(metadata)
+    return longest
+
+
+def store_commits(
+    stored: dict,
+    entries: list,
+    written_at: cython.longlong,
+    commit_timestamp: cython.longlong,
+    expire_timestamp: cython.longlong,
+    topic_id,
+) -> None:
+    entry: tuple
+    for entry in entries:
+        value: CommittedOffset = CommittedOffset.__new__(CommittedOffset)
+        value.offset = entry[1]
+        value.leader_epoch = entry[2]
+        value.metadata = entry[3]
+        value.commit_timestamp = commit_timestamp
+        value.expire_timestamp = expire_timestamp
+        value.topic_id = topic_id
+        value.written_at = written_at
+        stored[entry[0]] = value
+        written_at += 1
+
+
+# -- records
 
 
 @cython.cfunc
@@ -78,7 +183,26 @@ def _put_bytes(data: cython.p_uchar, at: cython.Py_ssize_t, more: bytes) -> cyth
     return at + size
 
 
-def put_commit(
+def put_commits(
+    out: bytearray,
+    time_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: bytes,
+    entries: list,
+    timestamp: cython.longlong,
+    tags: bytes,
+) -> None:
+    entry: tuple
+    for entry in entries:
+        metadata: bytes = compact_string(entry[3]) if entry[3] else _NO_METADATA
+        _put_commit(
+            out, time_delta, offset_delta, key, entry[0], entry[1], entry[2], metadata, timestamp, tags
+        )
+        offset_delta += 1
+
+
+@cython.cfunc
+def _put_commit(
     out: bytearray,
     time_delta: cython.longlong,
     offset_delta: cython.longlong,
@@ -89,7 +213,7 @@ def put_commit(
     metadata: bytes,
     timestamp: cython.longlong,
     tags: bytes,
-) -> None:
+) -> cython.int:
     start: cython.Py_ssize_t = len(out)
     key_size: cython.Py_ssize_t = len(key) + _KEY_REST
     value_size: cython.Py_ssize_t = _VALUE_HEAD + len(metadata) + _TIME + len(tags)
@@ -117,3 +241,4 @@ def put_commit(
     at = _put_number(data, at, timestamp, 8)
     at = _put_bytes(data, at, tags)
     data[at] = 0
+    return 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ottla.coordinator.group_records import CommittedOffset, OffsetCommit
+from ottla.coordinator.commit_kernel import CommittedOffset, store_commits
+from ottla.coordinator.group_records import OffsetCommit, OffsetCommits
 
 
 class Place(NamedTuple):
@@ -18,38 +19,27 @@ class Place(NamedTuple):
     partition: int
 
 
-class _Stored:
-    """Never changed."""
-
-    __slots__ = ("value", "written_at")
-
-    def __init__(self, value: CommittedOffset, written_at: int) -> None:
-        self.value = value
-        self.written_at = (
-            written_at  # an offset in the internal topic: says which of two commits is the later one
-        )
-
-
 class Offsets:
     """Changed by replay only."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[str, dict[int, _Stored]]] = {}  # by group, topic and partition
-        self._pending: dict[int, dict[tuple[str, Place], _Stored]] = {}  # by producer id
+        self._committed: dict[
+            str, dict[str, dict[int, CommittedOffset]]
+        ] = {}  # by group, topic and partition
+        self._pending: dict[int, dict[tuple[str, Place], CommittedOffset]] = {}  # by producer id
         self._open: dict[str, dict[Place, set[int]]] = {}  # by group: the producers with something pending
 
     # -- questions
 
     def of(self, group: str) -> dict[Place, CommittedOffset]:
         return {
-            Place(topic, partition): stored.value
+            Place(topic, partition): stored
             for topic, partitions in self._committed.get(group, {}).items()
             for partition, stored in partitions.items()
         }
 
     def get(self, group: str, place: Place) -> CommittedOffset | None:
-        stored = self._find(group, place)
-        return None if stored is None else stored.value
+        return self._committed.get(group, {}).get(place.topic, {}).get(place.partition)
 
     def is_unstable(self, group: str, place: Place) -> bool:
         """Whether a transaction that has not ended is about to change it."""
@@ -63,42 +53,53 @@ class Offsets:
         yield from self._committed
 
     def pending(self) -> dict[int, dict[tuple[str, Place], CommittedOffset]]:
-        return {
-            producer: {key: stored.value for key, stored in entries.items()}
-            for producer, entries in self._pending.items()
-        }
-
-    def _find(self, group: str, place: Place) -> _Stored | None:
-        return self._committed.get(group, {}).get(place.topic, {}).get(place.partition)
+        return self._pending
 
     # -- replay
 
     def replay(self, record: OffsetCommit, written_at: int, producer_id: int) -> None:
         group, value = record.group, record.value
+        place = Place(record.topic, record.partition)
         if value is None:
-            self._remove(group, Place(record.topic, record.partition))
-        elif producer_id < 0:
-            self._put(group, record.topic, record.partition, _Stored(value, written_at))
+            self._remove(group, place)
+            return
+        value.written_at = written_at
+        if producer_id < 0:
+            self._of_topic(group, place.topic)[place.partition] = value
         else:
-            place = Place(record.topic, record.partition)
-            self._pending.setdefault(producer_id, {})[group, place] = _Stored(value, written_at)
+            self._pending.setdefault(producer_id, {})[group, place] = value
             self._open.setdefault(group, {}).setdefault(place, set()).add(producer_id)
+
+    def replay_many(self, commits: OffsetCommits, written_at: int, producer_id: int) -> None:
+        if producer_id >= 0:
+            for offset, record in enumerate(commits.singly(), written_at):
+                self.replay(record, offset, producer_id)
+            return
+        store_commits(
+            self._of_topic(commits.group, commits.topic),
+            commits.entries,
+            written_at,
+            commits.commit_timestamp,
+            commits.expire_timestamp,
+            commits.topic_id,
+        )
 
     def end_txn(self, producer_id: int, *, committed: bool) -> None:
         for (group, place), stored in self._pending.pop(producer_id, {}).items():
             self._close(group, place, producer_id)
-            known = self._find(group, place)
+            known = self.get(group, place)
             if committed and (known is None or known.written_at < stored.written_at):
-                self._put(group, place.topic, place.partition, stored)
+                self._of_topic(group, place.topic)[place.partition] = stored
 
-    def _put(self, group: str, topic: str, partition: int, stored: _Stored) -> None:
+    def _of_topic(self, group: str, topic: str) -> dict[int, CommittedOffset]:
+        """What is stored of a topic; there is a place for it now, if there was none."""
         topics = self._committed.get(group)
         if topics is None:
             topics = self._committed[group] = {}
         partitions = topics.get(topic)
         if partitions is None:
             partitions = topics[topic] = {}
-        partitions[partition] = stored
+        return partitions
 
     def _remove(self, group: str, place: Place) -> None:
         topics = self._committed.get(group, {})

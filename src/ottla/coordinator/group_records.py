@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ottla.coordinator.commit_kernel import put_commit
+from ottla.coordinator.commit_kernel import CommittedOffset, Entry, put_commits, store_commits
 from ottla.coordinator.consumer_records import (
     CONSUMER_RECORDS,
     ConsumerRecord,
@@ -29,73 +29,47 @@ _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
-_NO_METADATA = compact_string("")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
 
 
-class CommittedOffset:
-    """How far a group has come in a partition. Never changed."""
+class OffsetCommit(NamedTuple):
+    """A commit, or without value its removal."""
 
-    __slots__ = ("commit_timestamp", "expire_timestamp", "leader_epoch", "metadata", "offset", "topic_id")
+    group: str
+    topic: str
+    partition: int
+    value: CommittedOffset | None
+
+
+class OffsetCommits:
+    """What a request commits of a topic: as many records as there are partitions, in one. Never changed."""
+
+    __slots__ = ("commit_timestamp", "entries", "expire_timestamp", "group", "topic", "topic_id")
 
     def __init__(
         self,
-        offset: int,
-        leader_epoch: int,
-        metadata: str,
+        group: str,
+        topic: str,
+        topic_id: uuid.UUID | None,
+        entries: list[Entry],
         commit_timestamp: int,
-        expire_timestamp: int = -1,  # set by old clients; else the broker's retention counts
-        topic_id: uuid.UUID | None = None,
+        expire_timestamp: int,
     ) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.metadata = metadata
-        self.commit_timestamp = commit_timestamp
-        self.expire_timestamp = expire_timestamp
-        self.topic_id = topic_id
-
-    def _fields(self) -> tuple[int, int, str, int, int, uuid.UUID | None]:
-        return (
-            self.offset,
-            self.leader_epoch,
-            self.metadata,
-            self.commit_timestamp,
-            self.expire_timestamp,
-            self.topic_id,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CommittedOffset) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def __repr__(self) -> str:
-        return f"CommittedOffset{self._fields()}"
-
-
-class OffsetCommit:
-    """A commit, or without value its removal. Never changed."""
-
-    __slots__ = ("group", "partition", "topic", "value")
-
-    def __init__(self, group: str, topic: str, partition: int, value: CommittedOffset | None) -> None:
         self.group = group
         self.topic = topic
-        self.partition = partition
-        self.value = value
+        self.topic_id = topic_id
+        self.entries = entries
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
 
-    def _fields(self) -> tuple[str, str, int, CommittedOffset | None]:
-        return self.group, self.topic, self.partition, self.value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OffsetCommit) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def __repr__(self) -> str:
-        return f"OffsetCommit{self._fields()}"
+    def singly(self) -> list[OffsetCommit]:
+        """The same, one by one: as they are read from the log."""
+        stored: dict[int, CommittedOffset] = {}
+        singles = []
+        for entry in self.entries:  # a partition may be there twice
+            store_commits(stored, [entry], -1, self.commit_timestamp, self.expire_timestamp, self.topic_id)
+            singles.append(OffsetCommit(self.group, self.topic, entry[0], stored[entry[0]]))
+        return singles
 
 
 class MemberMetadata(NamedTuple):
@@ -129,7 +103,8 @@ class GroupMetadata(NamedTuple):
     value: GroupValue | None
 
 
-GroupRecord = OffsetCommit | GroupMetadata | ConsumerRecord
+SingleRecord = OffsetCommit | GroupMetadata | ConsumerRecord
+GroupRecord = SingleRecord | OffsetCommits
 
 
 class GroupCodec:
@@ -137,40 +112,25 @@ class GroupCodec:
 
     def write(
         self, batch: bytearray, records: Sequence[GroupRecord], time_delta: int, first_delta: int
-    ) -> None:
+    ) -> int:
         delta = first_delta
-        group = topic = ""
-        topic_id: uuid.UUID | None = None
-        key, tags = b"", NO_TAGS
         for record in records:
-            value = record.value if isinstance(record, OffsetCommit) else None
-            if not isinstance(record, OffsetCommit) or value is None or value.expire_timestamp != -1:
-                plain_key, plain_value = self.encode(record)
-                encode_records(batch, [(time_delta, plain_key, plain_value, ())], 0, [delta])
+            if isinstance(record, OffsetCommits):
+                delta = self._write_commits(batch, record, time_delta, delta)
             else:
-                # The commits of one request share most of what they say.
-                if not key or record.group is not group or record.topic is not topic:
-                    group, topic = record.group, record.topic
-                    key = _commit_key(group, topic)
-                if value.topic_id is not topic_id:
-                    topic_id = value.topic_id
-                    tags = _tags(topic_id)
-                metadata = compact_string(value.metadata) if value.metadata else _NO_METADATA
-                put_commit(
-                    batch,
-                    time_delta,
-                    delta,
-                    key,
-                    record.partition,
-                    value.offset,
-                    value.leader_epoch,
-                    metadata,
-                    value.commit_timestamp,
-                    tags,
-                )
-            delta += 1
+                key, value = self.encode(record)
+                encode_records(batch, [(time_delta, key, value, ())], 0, [delta])
+                delta += 1
+        return delta - first_delta
 
-    def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
+    def _write_commits(self, batch: bytearray, commits: OffsetCommits, time_delta: int, delta: int) -> int:
+        if commits.expire_timestamp != -1:
+            return delta + self.write(batch, commits.singly(), time_delta, delta)
+        key, tags = _commit_key(commits.group, commits.topic), _tags(commits.topic_id)
+        put_commits(batch, time_delta, delta, key, commits.entries, commits.commit_timestamp, tags)
+        return delta + len(commits.entries)
+
+    def encode(self, record: SingleRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
             key = _commit_key(record.group, record.topic) + INT32.pack(record.partition)
             return key, None if record.value is None else _commit_value(record.value)
@@ -179,7 +139,7 @@ class GroupCodec:
         key = INT16.pack(_GROUP_KEY) + string(record.group)
         return key, None if record.value is None else _group_value(record.value)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> GroupRecord | None:
+    def decode(self, key: bytes | None, value: bytes | None) -> SingleRecord | None:
         fields, content = plain_group_record(key, value)
         if not isinstance(fields, dict) or isinstance(content, bytes):
             return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
+from ottla.coordinator.commit_kernel import CommittedOffset, Entry, longest_metadata
 from ottla.coordinator.consumer_classic import ClassicMembers
 from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerPhase
 from ottla.coordinator.consumer_heartbeats import ConsumerHeartbeats
@@ -16,7 +17,13 @@ from ottla.coordinator.group import Group, GroupPhase
 from ottla.coordinator.group_join import Joining, Joins
 from ottla.coordinator.group_members import Members
 from ottla.coordinator.group_offsets import Offsets, Place
-from ottla.coordinator.group_records import CommittedOffset, GroupMetadata, GroupRecord, OffsetCommit
+from ottla.coordinator.group_records import (
+    GroupMetadata,
+    GroupRecord,
+    OffsetCommit,
+    OffsetCommits,
+    SingleRecord,
+)
 from ottla.coordinator.group_upkeep import Upkeep, tombstones_of
 from ottla.coordinator.member_updates import MemberUpdates
 from ottla.coordinator.migration import Migration
@@ -28,18 +35,14 @@ from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
-from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.sync_group import SyncGroupRequest
-from ottla.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-)
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 _GROUP_ID_NOT_FOUND_SINCE = 9
 
 # What is to be committed: topics, their ids if they are known, and what the request says about their partitions.
-Entries = Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition]
-Commits = Sequence[tuple[str, uuid.UUID | None, Entries]]
+Commits = list[tuple[str, uuid.UUID | None, list[Entry]]]
 # What became of it: the error codes of partitions where something is wrong.
 Codes = dict[tuple[str, int], int]
 
@@ -85,12 +88,27 @@ class GroupState:
 
     # -- what the runtime asks for
 
-    def replay(self, record: GroupRecord, offset: int, producer_id: int) -> None:
+    def replay(self, records: Sequence[GroupRecord], first_offset: int, producer_id: int) -> None:
+        offset = first_offset
+        for record in records:
+            if isinstance(record, OffsetCommits):
+                self._ensure_group(record.group, record.commit_timestamp)
+                self.offsets.replay_many(record, offset, producer_id)
+                offset += len(record.entries)
+            else:
+                self._replay(record, offset, producer_id)
+                offset += 1
+
+    def _ensure_group(self, name: str, now_ms: int) -> None:
+        """A consumer that only keeps its offsets here has a group all the same."""
+        if name not in self.groups and name not in self.consumer_groups:
+            self.groups[name] = Group(name, now_ms)
+
+    def _replay(self, record: SingleRecord, offset: int, producer_id: int) -> None:
         name = record.group
         if isinstance(record, OffsetCommit):
-            if name not in self.groups and record.value is not None and name not in self.consumer_groups:
-                # A consumer that only keeps its offsets here has a group all the same.
-                self.groups[name] = Group(name, record.value.commit_timestamp)
+            if record.value is not None:
+                self._ensure_group(name, record.value.commit_timestamp)
             self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupMetadata):
             self._drop_classic(name)
@@ -218,15 +236,13 @@ class GroupState:
         records: list[GroupRecord] = []
         max_size = self._config.offset_metadata_max_bytes
         for topic, topic_id, entries in commits:
-            for entry in entries:
-                metadata = entry.committed_metadata or ""
-                if len(metadata) > max_size:
-                    codes[topic, entry.partition_index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                    continue
-                value = CommittedOffset(
-                    entry.committed_offset, entry.committed_leader_epoch, metadata, now_ms, expires, topic_id
-                )
-                records.append(OffsetCommit(group_id, topic, entry.partition_index, value))
+            if longest_metadata(entries) > max_size:
+                for entry in entries:
+                    if len(entry[3]) > max_size:
+                        codes[topic, entry[0]] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                entries = [entry for entry in entries if len(entry[3]) <= max_size]
+            if entries:
+                records.append(OffsetCommits(group_id, topic, topic_id, entries, now_ms, expires))
         return Result(codes, records)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:

@@ -74,8 +74,8 @@ class Shard(Protocol):
 class State(Protocol):
     """All that a coordinator keeps in one partition of its topic."""
 
-    def replay(self, record: Any, offset: int, producer_id: int) -> None:
-        """Take in a record. `producer_id` is -1 outside of transactions; offsets only say what came first."""
+    def replay(self, records: Sequence[Any], first_offset: int, producer_id: int) -> None:
+        """Take in records. `producer_id` is -1 outside of transactions; offsets only say what came first."""
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         """A producer's transaction has ended in this partition."""
@@ -90,8 +90,11 @@ class State(Protocol):
 class Codec(Protocol[R]):
     """How records become keys and values."""
 
-    def write(self, batch: bytearray, records: Sequence[R], time_delta: int, first_delta: int) -> None:
-        """Append records to those of a batch: so long after its first, and numbered from `first_delta` on."""
+    def write(self, batch: bytearray, records: Sequence[R], time_delta: int, first_delta: int) -> int:
+        """Append records to those of a batch: so long after its first, and numbered from `first_delta` on.
+
+        Returns how many they are there: what is one record for a state may be several in the log.
+        """
 
     def decode(self, key: bytes | None, value: bytes | None) -> R | None:
         """None for what is of no use here."""

@@ -84,7 +84,6 @@ class PartitionShard(Generic[S, R]):
         self._max_bytes = max_bytes
         self._failed = failed
         self._writes = Writes(key, codec, replicas, runtime, timeout_ms, self._append_failed)
-        self._next_offset = 0
         self.state = make_state(self)
 
     # -- loading
@@ -96,14 +95,14 @@ class PartitionShard(Generic[S, R]):
         if log is None:
             loaded(NotCoordinatorError(f"{self.key} is not here"))
             return
-        self._next_offset = log.start_offset
+        self._writes.next_offset = log.start_offset
         if log.end_offset == log.start_offset:
             self._take_window(None, None, loaded)  # a new topic is ready as soon as it is made
         else:
             self._load_window(loaded)
 
     def _load_window(self, loaded: Callable[[BaseException | None], None]) -> None:
-        start = self._next_offset
+        start = self._writes.next_offset
         self._replicas.on_log(
             self.key,
             lambda log: read_window(log, start, self._codec),
@@ -130,8 +129,8 @@ class PartitionShard(Generic[S, R]):
             if batch.marker is not None:
                 self.state.replay_end_of_txn(batch.producer_id, not batch.marker.is_abort, batch.last_offset)
             for offset, record in batch.records:
-                self.state.replay(record, offset, batch.producer_id)
-        self._next_offset = window.next_offset
+                self.state.replay([record], offset, batch.producer_id)
+        self._writes.next_offset = window.next_offset
         self._load_window(loaded)
 
     # -- commands
@@ -170,8 +169,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is not Phase.ACTIVE:
             reply(None, self._refusal())
             return
-        offset = self._next_offset
-        self._next_offset += 1
+        offset = self._writes.next_offset
         batch = build_marker(marker, producer.producer_id, producer.producer_epoch, self._runtime.now_ms())
         settle = partial(self.state.replay_end_of_txn, producer.producer_id, not marker.is_abort, offset)
         self._writes.append_marker(batch, producer, [(reply, None)], settle)
@@ -183,24 +181,18 @@ class PartitionShard(Generic[S, R]):
 
     def _write_records(self, result: Result[R], records: Sequence[R], replies: Replies, now_ms: int) -> None:
         writes, producer, max_bytes = self._writes, result.producer, self._max_bytes()
-        first_offset = self._next_offset
-        self._next_offset = first_offset + len(records)
+        first_offset = writes.next_offset
         if producer is None:
             is_written = writes.gather(records, now_ms, replies, max_bytes)
             if is_written and result.replay:
-                self._replay(records, first_offset, NO_PRODUCER_ID)
+                self.state.replay(records, first_offset, NO_PRODUCER_ID)
         else:
-            replay = partial(self._replay, records, first_offset, producer.producer_id)
+            replay = partial(self.state.replay, records, first_offset, producer.producer_id)
             is_written = writes.append(records, now_ms, producer, replies, max_bytes, replay)
         if not is_written:
-            self._next_offset = first_offset
             if result.undo is not None:
                 result.undo()
-            tell(replies, RecordTooLargeError(f"{len(records)} records are too large for {self.key}"))
-
-    def _replay(self, records: Sequence[R], first_offset: int, producer_id: int) -> None:
-        for offset, record in enumerate(records, first_offset):
-            self.state.replay(record, offset, producer_id)
+            tell(replies, RecordTooLargeError(f"what {self.key} was to take is too large for a batch"))
 
     def _append_failed(self, result: AppendResult) -> None:
         what = f"{self.key} could not be written: error {result.error_code}"

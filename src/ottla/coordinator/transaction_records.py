@@ -73,9 +73,10 @@ class TransactionCodec:
 
     def write(
         self, batch: bytearray, records: Sequence[TransactionRecord], time_delta: int, first_delta: int
-    ) -> None:
+    ) -> int:
         encoded = [(time_delta, *self.encode(record), ()) for record in records]
         encode_records(batch, encoded, 0, range(first_delta, first_delta + len(records)))
+        return len(records)
 
     def encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
         name = record.transactional_id.encode()

@@ -67,6 +67,7 @@ class Writes(Generic[R]):
         self._in_flight: deque[_Write] = deque()
         self._unsent: deque[_Write] = deque()  # the last ones of those; what comes now may join the last
         self._is_over = False
+        self.next_offset = 0  # of the next record
 
     # -- what comes in
 
@@ -111,6 +112,7 @@ class Writes(Generic[R]):
         write = _Write(replies, 0)
         write.batch = marker
         write.producer = producer
+        self.next_offset += 1
         self._send_after(write, after)
 
     def tell_in_order(self, replies: Replies) -> None:
@@ -132,11 +134,12 @@ class Writes(Generic[R]):
         """Put records behind those that are there, if the batch does not get too large."""
         batch = write.batch
         size_bytes = len(batch)
-        self._codec.write(batch, records, now_ms - write.first_ms, write.count)
+        count = self._codec.write(batch, records, now_ms - write.first_ms, write.count)
         if len(batch) > max_bytes:
             del batch[size_bytes:]
             return False
-        write.count += len(records)
+        write.count += count
+        self.next_offset += count
         write.latest_ms = max(write.latest_ms, now_ms)
         return True
 

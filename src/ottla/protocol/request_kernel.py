@@ -22,6 +22,9 @@ COMPILED = cython.compiled
 _HEAD = cython.declare(cython.Py_ssize_t, 10)  # API, version, correlation id, length of the client id
 _ID = cython.declare(cython.Py_ssize_t, 16)
 _LONG = cython.declare(cython.Py_ssize_t, 128)  # from here on a length takes more than one byte
+# Declared, because a large literal would be an object.
+_MAX_INT32 = cython.declare(cython.longlong, 2147483647)
+_UINT32 = cython.declare(cython.longlong, 4294967296)
 _TOPIC_IDS_SINCE = cython.declare(cython.int, 13)
 _COMMIT_TOPIC_IDS_SINCE = cython.declare(cython.int, 10)
 _COMMIT = cython.declare(cython.Py_ssize_t, 16)  # partition, offset, leader epoch
@@ -50,7 +53,15 @@ def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cytho
     value = value * 256 + buf[at + 1]
     value = value * 256 + buf[at + 2]
     value = value * 256 + buf[at + 3]
-    return value - 4294967296 if value > 2147483647 else value
+    return value - _UINT32 if value > _MAX_INT32 else value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int64(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    low: cython.longlong = _int32(buf, at + 4)
+    return _int32(buf, at) * _UINT32 + (low + _UINT32 if low < 0 else low)
 
 
 @cython.cfunc
@@ -296,9 +307,7 @@ def _read_commit_topic(
             return -1
         partition = _CommitPartition.__new__(_CommitPartition)
         partition.partition_index = _int32(buf, position)
-        partition.committed_offset = _int32(buf, position + 4) * 4294967296 + (
-            _int32(buf, position + 8) & 4294967295
-        )
+        partition.committed_offset = _int64(buf, position + 4)
         partition.committed_leader_epoch = _int32(buf, position + 12)
         position += _COMMIT
         stop = _stop(buf, position, end)
