@@ -62,6 +62,23 @@ def test_what_only_re2_has_means_what_it_says(pattern: str, same: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        (".+", "a b", True), (".+", "a\nb", False), ("(?s).+", "a\nb", True), ("(?s:.).", "\n\n", False),
+        ("[^a]+", "é/", True), (r"\w+", "é", False), (r"\W", "é", True), (r"a\sb", "a b", True),
+        (r"\pL+", "éß", True), (r"\p{Greek}+", "αβ", True), (r"\p{Greek}+", "ab", False), (r"\p{Latin}+", "é", True),
+        (r"\p{Common}", "/", True), (r"\p{Any}+", "é/", True), ("[α-ω]+", "βγ", True), ("(?i)É+", "éÉ", True),
+        ("(?i)[É-Ê]+", "éê", True), ("[É-Ê]+", "éê", False), ("[[:punct:]]", "/", True), ("[[:space:]]", "\t", True),
+        (r"\x{1f600}", "\U0001f600", True), ("a|b", "", False), ("a?", "", True),
+    ],
+)  # fmt: skip
+def test_names_may_have_any_characters_if_the_pattern_is_told_which(
+    pattern: str, name: str, matches: bool
+) -> None:
+    assert NamePattern(pattern, frozenset(name)).matches(name) is matches
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
         "(", "a)", "[a", "*a", "a**", "a+*", "a{2}{3}", "a{1001}", "a{2,1}", "((a{100}){100})", "(?=a)", "(?!a)",

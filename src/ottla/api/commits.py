@@ -17,9 +17,10 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.commit_kernel import read_entries
+from ottla.coordinator.commit_kernel import partitions_of, read_entries
 from ottla.coordinator.group_records import GroupRecord
-from ottla.coordinator.group_state import Codes, Commits, GroupState
+from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.offset_commands import Codes, Commits
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.protocol import frame
@@ -51,9 +52,7 @@ class _Commit:
         self._services = services
         self._call = call
         self._request = request
-        self._refused: dict[
-            tuple[int, int], int
-        ] = {}  # by topic (its place) and partition: what is against it
+        self._refused: dict[tuple[int, int], int] = {}  # by place of the topic, and partition: why
         self._commits: Commits = []
 
     def run(self) -> object:
@@ -108,7 +107,7 @@ class _Commit:
             call.reply(self._response(codes, _NONE))
         else:
             topic = topics[0]
-            partitions = tuple([entry.partition_index for entry in topic.partitions])
+            partitions = partitions_of(self._commits[0][2])
             head, tail = _all_is_well(call.version, topic.name, topic.topic_id, partitions)
             call.reply(head + call.correlation_id.to_bytes(4, "big", signed=True) + tail)
 
@@ -119,8 +118,8 @@ class _Commit:
             partitions = []
             for entry in topic.partitions:
                 index = entry.partition_index
-                code = self._refused.get((place, index), -1)
-                if code == -1:
+                code = self._refused.get((place, index))
+                if code is None:
                     code = codes.get((topic.name, index), others)
                 partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
             if partitions:

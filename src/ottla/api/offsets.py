@@ -19,7 +19,8 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.commit_kernel import CommittedOffset
 from ottla.coordinator.group_offsets import Place
-from ottla.coordinator.group_state import Codes, GroupState
+from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.offset_commands import Codes
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode

@@ -133,8 +133,8 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
 
     def matched(found: list[list_transactions.TransactionState] | None, error: BaseException | None) -> None:
         if found is None:
-            is_pattern = not isinstance(error, PatternError)
-            code = ErrorCode.UNKNOWN_SERVER_ERROR if is_pattern else ErrorCode.INVALID_REGULAR_EXPRESSION
+            is_no_pattern = isinstance(error, PatternError)
+            code = ErrorCode.INVALID_REGULAR_EXPRESSION if is_no_pattern else ErrorCode.UNKNOWN_SERVER_ERROR
             call.reply(ListTransactionsResponse(error_code=code))
         else:
             call.reply(ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found))

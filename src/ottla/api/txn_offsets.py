@@ -14,9 +14,9 @@ from ottla.api.produce_transactions import is_asked_for
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.commit_kernel import read_entries
-from ottla.coordinator.group_state import Commits
 from ottla.coordinator.groups import OFFSETS_TOPIC
 from ottla.coordinator.markers import Codes
+from ottla.coordinator.offset_commands import Commits
 from ottla.coordinator.transaction import Expected
 from ottla.coordinator.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError

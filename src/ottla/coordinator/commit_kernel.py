@@ -24,6 +24,8 @@ _TIME = cython.declare(cython.Py_ssize_t, 8)
 _VALUE_VERSION = cython.declare(cython.int, 4)
 
 
+@cython.no_gc  # what it refers to refers to nothing
+@cython.freelist(64)
 @cython.cclass
 class CommittedOffset:
     offset = cython.declare(cython.longlong, visibility="readonly")
@@ -86,6 +88,10 @@ def read_entries(partitions: list, count: cython.longlong):
             )
         )
     return entries
+
+
+def partitions_of(entries: list) -> tuple:
+    return tuple([entry[0] for entry in entries])
 
 
 def longest_metadata(entries: list) -> int:

@@ -36,6 +36,9 @@ def read_entries(
 ) -> list[Entry] | None:
     """What a request says about partitions, a list, of a topic that has so many; None if it does not have all."""
 
+def partitions_of(entries: list[Entry]) -> tuple[int, ...]:
+    """Their numbers."""
+
 def longest_metadata(entries: list[Entry]) -> int:
     """In characters."""
 

@@ -206,6 +206,7 @@ def _commit_value(commit: CommittedOffset) -> bytes:
     return head + compact_string(commit.metadata) + times + _tags(commit.topic_id)
 
 
+@lru_cache(maxsize=1000)
 def _tags(topic_id: uuid.UUID | None) -> bytes:
     return NO_TAGS if topic_id is None else _TOPIC_ID_TAG + topic_id.bytes
 

@@ -285,8 +285,12 @@ class _Parser:
                 high = self._escaped_char()
         if high < low:
             raise PatternError(f"invalid character class range: {low}-{high}")
-        chars = frozenset(char for char in self._alphabet if low <= char <= high)
-        return chars if not self._folds else frozenset("".join(chars).upper() + "".join(chars).lower())
+        return frozenset(
+            char
+            for char in self._alphabet
+            if low <= char <= high
+            or (self._folds and (low <= char.lower() <= high or low <= char.upper() <= high))
+        )
 
 
 def _property(name: str, alphabet: frozenset[str]) -> frozenset[str]:
