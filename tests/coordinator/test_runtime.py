@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.cluster import controller
-from ottla.coordinator.loading import read_window
+from ottla.coordinator.loading import LoadedBatch, read_window
 from ottla.coordinator.result import LATER, Producer, Result, Shard
 from ottla.coordinator.runtime import Coordinator, InternalTopic, string_hash
 from ottla.errors import (
@@ -29,11 +29,9 @@ Pair = tuple[str, str | None]
 
 class Codec:
     def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> int:
-        encoded = [
-            (time_delta, key.encode(), None if value is None else value.encode(), ())
-            for key, value in records
-        ]
-        encode_records(batch, encoded, 0, range(first_delta, first_delta + len(records)))
+        for delta, (key, value) in enumerate(records, first_delta):
+            encoded = (time_delta, key.encode(), None if value is None else value.encode(), ())
+            encode_records(batch, [encoded], 0, [delta])
         return len(records)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Pair | None:
@@ -175,14 +173,20 @@ def test_what_is_written_in_one_turn_is_one_batch_in_its_order(world: Coordinate
     world.runtime.run_pending()
     assert answers == [["put"]] * 40
     assert (in_txn, large) == (["put"], ["put"])
+    batches = _batches(world)
+    assert [len(batch.records) for batch in batches] == [20, 1, 20, 1]
+    written = [value for batch in batches for _, (_, value) in batch.records]
+    assert written == [*map(str, range(20)), "in a transaction", *map(str, range(20, 40)), "x" * 200_000]
+
+
+def _batches(world: Coordinated) -> list[LoadedBatch[Pair]]:
+    """What is in the partition of key k."""
     partition = world.replicas.partition(TopicPartition(TOPIC.name, world.coordinator.partition_of("k")))
     assert partition is not None
     assert partition.log is not None
     window = read_window(partition.log, 0, Codec())
     assert window is not None
-    assert [len(batch.records) for batch in window.batches] == [20, 1, 20, 1]
-    written = [value for batch in window.batches for _, (_, value) in batch.records]
-    assert written == [*map(str, range(20)), "in a transaction", *map(str, range(20, 40)), "x" * 200_000]
+    return window.batches
 
 
 def test_what_was_not_appended_in_its_turn_is_told_when_the_partition_goes(world: Coordinated) -> None:
@@ -258,6 +262,26 @@ def test_records_that_are_too_large_change_nothing(world: Coordinated) -> None:
     assert undone == [True]
     assert world.get("k") == [None]
     assert world.put("k", "v") == ["put"]
+
+
+def test_what_cannot_be_written_does_not_disturb_what_others_write_in_the_same_turn(
+    world: Coordinated,
+) -> None:
+    world.turns = False
+    before = world.put("k", "before")
+    too_large = world.put("k", "x" * 2_000_000)
+    with pytest.raises(UnicodeEncodeError):
+        world.run("k", lambda state, now_ms: Result("put", [("k", "half of it"), ("k", "\ud800")]))
+    after = world.put("k", "after")
+    world.turns = True
+    assert world.get("k") == ["after"]
+    assert (before, [type(answer) for answer in too_large], after) == (
+        ["put"],
+        [RecordTooLargeError],
+        ["put"],
+    )
+    (found,) = _batches(world)
+    assert [value for _, (_, value) in found.records] == ["before", "after"]
 
 
 def test_a_command_that_breaks_is_answered_and_the_state_read_again(world: Coordinated) -> None:

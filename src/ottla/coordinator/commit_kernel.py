@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """The loops over the offsets of a commit: out of the request, into records of `__consumer_offsets`, into the state.
 
-commit_kernel.pyi has the contracts. A consumer commits all its partitions again and again, so that nothing is made for
-an offset here but what is kept.
+commit_kernel.pyi has the contracts. A consumer commits all its partitions again and again; on the way of a commit, only
+what is here looks at single offsets.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ class Offsets:
     """Changed by replay only."""
 
     def __init__(self) -> None:
-        self._committed: dict[
-            str, dict[str, dict[int, CommittedOffset]]
-        ] = {}  # by group, topic and partition
+        # By group, topic and partition.
+        self._committed: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._pending: dict[int, dict[tuple[str, Place], CommittedOffset]] = {}  # by producer id
         self._open: dict[str, dict[Place, set[int]]] = {}  # by group: the producers with something pending
 
@@ -53,7 +52,7 @@ class Offsets:
         yield from self._committed
 
     def pending(self) -> dict[int, dict[tuple[str, Place], CommittedOffset]]:
-        return self._pending
+        return {producer_id: dict(entries) for producer_id, entries in self._pending.items()}
 
     # -- replay
 

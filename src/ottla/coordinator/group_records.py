@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ottla.coordinator.commit_kernel import CommittedOffset, Entry, put_commits, store_commits
+from ottla.coordinator.commit_kernel import CommittedOffset, Entry, put_commits
 from ottla.coordinator.consumer_records import (
     CONSUMER_RECORDS,
     ConsumerRecord,
@@ -64,11 +64,12 @@ class OffsetCommits:
 
     def singly(self) -> list[OffsetCommit]:
         """The same, one by one: as they are read from the log."""
-        stored: dict[int, CommittedOffset] = {}
         singles = []
-        for entry in self.entries:  # a partition may be there twice
-            store_commits(stored, [entry], -1, self.commit_timestamp, self.expire_timestamp, self.topic_id)
-            singles.append(OffsetCommit(self.group, self.topic, entry[0], stored[entry[0]]))
+        for partition, offset, epoch, metadata in self.entries:
+            value = CommittedOffset(
+                offset, epoch, metadata, self.commit_timestamp, self.expire_timestamp, self.topic_id
+            )
+            singles.append(OffsetCommit(self.group, self.topic, partition, value))
         return singles
 
 

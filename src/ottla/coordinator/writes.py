@@ -134,7 +134,11 @@ class Writes(Generic[R]):
         """Put records behind those that are there, if the batch does not get too large."""
         batch = write.batch
         size_bytes = len(batch)
-        count = self._codec.write(batch, records, now_ms - write.first_ms, write.count)
+        try:
+            count = self._codec.write(batch, records, now_ms - write.first_ms, write.count)
+        except Exception:
+            del batch[size_bytes:]  # what others wrote is as it was
+            raise
         if len(batch) > max_bytes:
             del batch[size_bytes:]
             return False
