@@ -20,6 +20,7 @@ from ottla.cli.client import (
     columns,
     fail,
 )
+from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.raw_client import raw_cluster
 from ottla.client.cluster import TRANSACTION
@@ -33,13 +34,7 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("List and describe transactions, and end one that hangs.")
 
 _NO_TRANSACTION = -1
 _PATTERNS_SINCE = 2

@@ -100,6 +100,7 @@ class TransactionState:
         now_ms: int,
     ) -> Result[TransactionRecord]:
         """Partitions become part of the transaction; one begins if there is none."""
+        transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         grown = transaction.with_partitions(known, added, client_version, now_ms)
         return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])

@@ -151,6 +151,7 @@ def test_without_a_java_the_one_of_the_wheel_runs_a_pipeline(
         "PATH": str(tools),
         "HOME": str(tmp_path),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        **{name: text for name, text in os.environ.items() if name.startswith("SPARK_")},
     }
     assert java_version(str(tools / "java")) is None
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(pipeline.file), "--master", "local[1]"]
