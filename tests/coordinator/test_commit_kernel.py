@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator import commit_kernel
-from ottla.coordinator.commit_kernel import Entry
 from ottla.coordinator.group_offsets import Offsets
 from ottla.coordinator.group_records import GroupCodec, OffsetCommits
-from ottla.protocol.messages.offset_commit import OffsetCommitRequestPartition
+from ottla.protocol.commit_topic import Entry
 from ottla.records.kernel import encode_records
 from tests import kernels
 
@@ -76,15 +75,12 @@ def test_both_builds_write_the_bytes_that_kafka_4_2_writes(kernel: ModuleType) -
 
 
 @pytest.mark.parametrize("kernel", BUILDS)
-def test_partitions_that_a_topic_does_not_have_are_not_read(kernel: ModuleType) -> None:
-    asked = [
-        OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata=None)
-        for index in (0, 3)
-    ]
-    assert kernel.read_entries(asked, 4) == [(0, 5, -1, ""), (3, 5, -1, "")]
-    assert kernel.read_entries(asked, 3) is None
-    assert kernel.read_entries([OffsetCommitRequestPartition(partition_index=-1)], 3) is None
-    assert kernel.read_entries([], 0) == []
+def test_partitions_that_a_topic_does_not_have_are_found(kernel: ModuleType) -> None:
+    asked: list[Entry] = [(0, 5, -1, ""), (3, 5, -1, "")]
+    assert kernel.are_there(asked, 4)
+    assert not kernel.are_there(asked, 3)
+    assert not kernel.are_there([(-1, 5, -1, "")], 3)
+    assert kernel.are_there([], 0)
 
 
 @pytest.mark.parametrize("kernel", BUILDS)

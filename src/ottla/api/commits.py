@@ -17,13 +17,14 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.commit_kernel import partitions_of, read_entries
+from ottla.coordinator.commit_kernel import are_there, partitions_of
 from ottla.coordinator.group_records import GroupRecord
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.offset_commands import Codes, Commits
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.protocol import frame
+from ottla.protocol.commit_topic import CommitTopic, entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -84,15 +85,12 @@ class _Commit:
             code = _UNKNOWN_PARTITION
         else:
             count = len(info.partitions)
-        entries = read_entries(topic.partitions, count)
-        if entries is None:
-            there = []
-            for entry in topic.partitions:
-                if 0 <= entry.partition_index < count:
-                    there.append(entry)
-                else:
-                    self._refused[place, entry.partition_index] = code or _UNKNOWN_PARTITION
-            entries = read_entries(there, count)
+        entries = topic.entries if isinstance(topic, CommitTopic) else entries_of(topic.partitions)
+        if not are_there(entries, count):
+            for entry in entries:
+                if not 0 <= entry[0] < count:
+                    self._refused[place, entry[0]] = code or _UNKNOWN_PARTITION
+            entries = [entry for entry in entries if 0 <= entry[0] < count]
         if entries:
             self._commits.append((topic.name, topic.topic_id, entries))
 
@@ -103,7 +101,7 @@ class _Commit:
         call, topics = self._call, self._request.topics
         if codes is None:
             call.reply(self._response({}, _failure(error)))
-        elif codes or self._refused or len(topics) != 1 or len(topics[0].partitions) > _MAX_KEPT:
+        elif codes or self._refused or len(topics) != 1 or len(self._commits[0][2]) > _MAX_KEPT:
             call.reply(self._response(codes, _NONE))
         else:
             topic = topics[0]

@@ -13,13 +13,13 @@ from ottla.api.call import PENDING, Call
 from ottla.api.produce_transactions import is_asked_for
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.commit_kernel import read_entries
 from ottla.coordinator.groups import OFFSETS_TOPIC
 from ottla.coordinator.markers import Codes
 from ottla.coordinator.offset_commands import Commits
 from ottla.coordinator.transaction import Expected
 from ottla.coordinator.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.protocol.commit_topic import entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -32,7 +32,6 @@ from ottla.storage.layout import TopicPartition
 _LOADING_SINCE = 2  # clients before do not know what COORDINATOR_LOAD_IN_PROGRESS means
 _SUPPORTS = {4: Supports.ABORTABLE, 5: Supports.ADDING}
 _NO_SEQUENCE = -1
-_ANY = 1 << 31  # more partitions than a topic can have: they were looked at before
 
 GroupCodes = dict[tuple[str, int], int]
 
@@ -105,9 +104,7 @@ def _commit(
     for topic in request.topics:
         info = image.topics.get(topic.name)
         wanted = [entry for entry in topic.partitions if (topic.name, entry.partition_index) not in refused]
-        entries = read_entries(wanted, _ANY)
-        if entries:
-            commits.append((topic.name, None if info is None else info.topic_id, entries))
+        commits.append((topic.name, None if info is None else info.topic_id, entries_of(wanted)))
     services.groups.run(
         request.group_id, lambda state, now_ms: state.txn_offset_commit(request, commits, now_ms), reply
     )

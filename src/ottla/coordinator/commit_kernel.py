@@ -15,8 +15,6 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
 
-Entry = tuple[int, int, int, str]
-
 _NO_METADATA = b"\1"  # a compact string of no bytes
 _KEY_REST = cython.declare(cython.Py_ssize_t, 4)  # the partition
 _VALUE_HEAD = cython.declare(cython.Py_ssize_t, 14)  # version, offset, leader epoch
@@ -71,23 +69,14 @@ class CommittedOffset:
         return f"CommittedOffset{self._fields()}"
 
 
-def read_entries(partitions: list, count: cython.longlong):
+def are_there(entries: list, count: cython.longlong) -> bool:
     index: cython.longlong
-    entries = []
-    for partition in partitions:
-        number = partition.partition_index
-        index = number
+    entry: tuple
+    for entry in entries:
+        index = entry[0]
         if not 0 <= index < count:
-            return None
-        entries.append(
-            (
-                number,
-                partition.committed_offset,
-                partition.committed_leader_epoch,
-                partition.committed_metadata or "",
-            )
-        )
-    return entries
+            return False
+    return True
 
 
 def partitions_of(entries: list) -> tuple:

@@ -1,13 +1,8 @@
 """Types and contracts of the loops over committed offsets; commit_kernel.py says what they are for."""
 
 import uuid
-from collections.abc import Sequence
 
-from ottla.protocol.messages.offset_commit import OffsetCommitRequestPartition
-from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
-
-# What a request says about a partition: its number, offset, leader epoch and metadata.
-Entry = tuple[int, int, int, str]
+from ottla.protocol.commit_topic import Entry
 
 class CommittedOffset:
     """How far a group has come in a partition. Two are equal if they say so of the same offset, wherever written."""
@@ -31,10 +26,8 @@ class CommittedOffset:
         written_at: int = -1,
     ) -> None: ...
 
-def read_entries(
-    partitions: Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition], count: int
-) -> list[Entry] | None:
-    """What a request says about partitions, a list, of a topic that has so many; None if it does not have all."""
+def are_there(entries: list[Entry], count: int) -> bool:
+    """Whether a topic of so many partitions has all of these."""
 
 def partitions_of(entries: list[Entry]) -> tuple[int, ...]:
     """Their numbers."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ottla.coordinator.commit_kernel import CommittedOffset, Entry, put_commits
+from ottla.coordinator.commit_kernel import CommittedOffset, put_commits
 from ottla.coordinator.consumer_records import (
     CONSUMER_RECORDS,
     ConsumerRecord,
@@ -22,6 +22,7 @@ from ottla.coordinator.consumer_records import (
 )
 from ottla.coordinator.packing import INT16, INT32, NO_TAGS, compact_string, string
 from ottla.logtools.coordinator_records import plain_group_record
+from ottla.protocol.commit_topic import Entry
 from ottla.records.kernel import encode_records
 
 _COMMIT_KEY, _GROUP_KEY = 1, 2

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.commit_kernel import CommittedOffset, Entry, longest_metadata
+from ottla.coordinator.commit_kernel import CommittedOffset, longest_metadata
 from ottla.coordinator.consumer_group import ConsumerGroup
 from ottla.coordinator.group import Group, GroupPhase
 from ottla.coordinator.group_offsets import Offsets, Place
@@ -14,6 +14,7 @@ from ottla.coordinator.group_records import GroupRecord, OffsetCommit, OffsetCom
 from ottla.coordinator.rebalances import Rebalances
 from ottla.coordinator.result import Producer, Result
 from ottla.errors import CodedError
+from ottla.protocol.commit_topic import Entry
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import cython
 
-from ottla.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from ottla.protocol.commit_topic import CommitTopic
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.wire import read_id
 
@@ -33,8 +30,7 @@ _Request = cython.declare(type, ProduceRequest)
 _Topic = cython.declare(type, TopicProduceData)
 _Partition = cython.declare(type, PartitionProduceData)
 _Commit = cython.declare(type, OffsetCommitRequest)
-_CommitTopic = cython.declare(type, OffsetCommitRequestTopic)
-_CommitPartition = cython.declare(type, OffsetCommitRequestPartition)
+_CommitTopic = cython.declare(type, CommitTopic)
 
 
 @cython.cfunc
@@ -284,6 +280,7 @@ def _read_commit_topic(
     topics: list,
 ) -> cython.Py_ssize_t:
     """Add the topic at `position`; where the next thing begins, or -1."""
+    start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     topic = _CommitTopic.__new__(_CommitTopic)
     if version >= _COMMIT_TOPIC_IDS_SINCE:
@@ -300,21 +297,19 @@ def _read_commit_topic(
         topic.topic_id = None
     if not 0 < buf[stop] < _LONG:
         return -1
-    topic.partitions = partitions = []
+    topic.entries = entries = []
     position = stop + 1
     for _ in range(buf[stop] - 1):
         if end - position < _COMMIT:
             return -1
-        partition = _CommitPartition.__new__(_CommitPartition)
-        partition.partition_index = _int32(buf, position)
-        partition.committed_offset = _int64(buf, position + 4)
-        partition.committed_leader_epoch = _int32(buf, position + 12)
-        position += _COMMIT
-        stop = _stop(buf, position, end)
-        if stop < 0 or buf[stop]:  # tags
+        start = position + _COMMIT
+        stop = _stop(buf, start, end)
+        if stop < 0 or not buf[start] or buf[stop]:  # no metadata, tags
             return -1
-        partition.committed_metadata = _string(frame, buf, position, stop)
-        partitions.append(partition)
+        metadata = _string(frame, buf, start, stop)
+        entries.append(
+            (_int32(buf, position), _int64(buf, position + 4), _int32(buf, position + 12), metadata)
+        )
         position = stop + 1
     if position >= end or buf[position]:  # tags
         return -1

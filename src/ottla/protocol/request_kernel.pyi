@@ -27,4 +27,8 @@ def read_produce(frame: Bytes, position: int, version: int) -> ProduceRequest | 
     """
 
 def read_offset_commit(frame: Bytes, position: int, version: int) -> OffsetCommitRequest | None:
-    """An OffsetCommit request, v8 or later: no tags, not more than 126 of anything or bytes of any string."""
+    """An OffsetCommit request, v8 or later: metadata everywhere, no tags, not more than 126 of anything or bytes of
+    any string.
+
+    Its topics are of the kind of commit_topic.py.
+    """
