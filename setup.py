@@ -14,6 +14,8 @@ COMPILE = os.environ.get("OTTLA_COMPILE", "yes")
 # Compiled by mypyc, as they are. The Makefile reads these lines too: an edited module makes the environment stale.
 HOT = [
     "src/ottla/api/call.py",
+    "src/ottla/api/fetch.py",
+    "src/ottla/api/fetch_sessions.py",
     "src/ottla/api/produce.py",
     "src/ottla/api/services.py",
     "src/ottla/cluster/image.py",
@@ -23,6 +25,7 @@ HOT = [
     "src/ottla/protocol/connection.py",
     "src/ottla/protocol/frame.py",
     "src/ottla/replica/appends.py",
+    "src/ottla/replica/fetches.py",
     "src/ottla/replica/hosted.py",
     "src/ottla/replica/isr.py",
     "src/ottla/replica/partition.py",
