@@ -15,6 +15,8 @@ COMPILE = os.environ.get("OTTLA_COMPILE", "yes")
 HOT = [
     "src/ottla/api/call.py",
     "src/ottla/api/commits.py",
+    "src/ottla/api/fetch.py",
+    "src/ottla/api/fetch_sessions.py",
     "src/ottla/api/produce.py",
     "src/ottla/api/services.py",
     "src/ottla/cluster/image.py",
@@ -35,6 +37,7 @@ HOT = [
     "src/ottla/protocol/connection.py",
     "src/ottla/protocol/frame.py",
     "src/ottla/replica/appends.py",
+    "src/ottla/replica/fetches.py",
     "src/ottla/replica/hosted.py",
     "src/ottla/replica/isr.py",
     "src/ottla/replica/partition.py",
