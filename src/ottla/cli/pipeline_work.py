@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -44,15 +45,17 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
     from ottla.spark.pipeline.run import Runner
 
     pipeline = load(file)
-    with make_watcher(pipeline) as watcher:
-        sessions: list[Any] = []
+    with make_watcher(pipeline) as watcher, ExitStack() as opened:
 
         def engine() -> SparkEngine:
             """Spark is started when there is something to do."""
             watcher.note("starting Spark")
-            opened = _spark(pipeline, master, remote)
-            sessions.append(opened)
-            return SparkEngine(opened.__enter__(), pipeline, watcher.note)
+            session = opened.enter_context(_spark(pipeline, master, remote))
+            if sys.stderr.isatty():
+                from ottla.spark.task_progress import watched_tasks
+
+                opened.enter_context(watched_tasks(session, watcher.tasks))
+            return SparkEngine(session, pipeline, watcher.note)
 
         runner = Runner(pipeline, engine, watcher)
         try:
@@ -62,9 +65,6 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
             raise
         except Exception as error:
             raise _told(error) from error
-        finally:
-            for opened in sessions:
-                opened.__exit__(None, None, None)
     bad = f", {summary.bad:,} bad" if summary.bad else ""
     print(f"{summary.batches:,} batches, {summary.read:,} records read, {summary.rows:,} rows landed{bad}")
 
