@@ -13,7 +13,7 @@ import typer
 
 from ottla.cli.client import columns, complain, misuse
 from ottla.cli.pipeline_progress import make_watcher
-from ottla.errors import BrokerError
+from ottla.errors import BrokerError, ConfigError, PipelineFileError
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
 
 if TYPE_CHECKING:
@@ -57,39 +57,38 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
                 opened.enter_context(watched_tasks(session, watcher.tasks))
             return SparkEngine(session, pipeline, watcher.note)
 
-        runner = Runner(pipeline, engine, watcher)
         try:
-            summary = runner.run(once=once)
+            with _told():
+                summary = Runner(pipeline, engine, watcher).run(once=once)
         except KeyboardInterrupt:
             watcher.note("stopped; the next run goes on where the table stands")
             raise
-        except Exception as error:
-            raise _told(error) from error
     bad = f", {summary.bad:,} bad" if summary.bad else ""
     print(f"{summary.batches:,} batches, {summary.read:,} records read, {summary.rows:,} rows landed{bad}")
 
 
-def _told(error: Exception) -> Exception:
-    """What a task raised, out of the many lines in which Spark hands it on."""
+@contextmanager
+def _told() -> Iterator[None]:
+    """What Spark raises in a line, and what is wrong with a pipeline without a word about other settings."""
     from ottla.spark.pipeline.sinks.base import PipelineError
 
-    if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
-        return error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith("ottla.") and ": " in line]
-    if raised:
-        return PipelineError(raised[-1].partition(": ")[2])
-    return PipelineError(lines[0] if lines else type(error).__name__)
+    try:
+        yield
+    except ConfigError as error:
+        raise (error if isinstance(error, PipelineFileError) else PipelineError(str(error))) from None
+    except Exception as error:
+        if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise PipelineError(lines[0] if lines else type(error).__name__) from error
 
 
 def validate(file: Path, *, rows: int, master: str | None, remote: str | None) -> bool:
     from ottla.spark.pipeline.validate import dry_run
 
     pipeline = load(file)
-    try:
+    with _told():
         report = dry_run(pipeline, rows, lambda: _spark(pipeline, master, remote))
-    except Exception as error:
-        raise _told(error) from error
     print(report.text())
     return report.ok
 
@@ -116,12 +115,9 @@ def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remo
 
     pipeline = load(file)
     _needs_table(pipeline)
-    try:
-        with _spark(pipeline, master, remote) as session:
-            register(pipeline, session)
-            found = session.sql(sql or "select * from rows limit 20").toArrow()
-    except Exception as error:
-        raise _told(error) from error
+    with _told(), _spark(pipeline, master, remote) as session:
+        register(pipeline, session)
+        found = session.sql(sql or "select * from rows limit 20").toArrow()
     if as_json:
         for row in found.to_pylist():
             print(json.dumps(row, default=str))
