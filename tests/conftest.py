@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import kernels
 
@@ -19,6 +20,10 @@ pytest.register_assert_rewrite("tests.client_behaviours")
 # Tests give a Java little to do: the compiler that makes fast code takes longer than fast code would save.
 for _name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
     os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# How long something takes is the machine's affair, not a test's.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 collect_ignore: list[str] = []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cluster.config_changes import (
@@ -200,7 +200,7 @@ def check_invariants(image: ClusterImage) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(commands=st.lists(COMMANDS, max_size=12))
 def test_any_history_keeps_the_image_sound_and_the_store_equal_to_it(
     name: str, commands: list[Command], tmp_path_factory: pytest.TempPathFactory

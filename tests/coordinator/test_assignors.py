@@ -50,7 +50,6 @@ def kept(before: Targets, after: Targets) -> int:
     )
 
 
-@settings(deadline=None)
 @given(count=st.integers(1, 8), topics=wishes, counts=sizes)
 def test_uniform_gives_members_that_want_the_same_equal_shares(
     count: int, topics: frozenset[uuid.UUID], counts: dict[uuid.UUID, int]
@@ -63,7 +62,6 @@ def test_uniform_gives_members_that_want_the_same_equal_shares(
     assert max(loads) - min(loads) <= 1
 
 
-@settings(deadline=None)
 @given(count=st.integers(2, 8), counts=sizes, leaver=st.integers(0, 7))
 def test_uniform_moves_only_what_a_member_that_left_had(
     count: int, counts: dict[uuid.UUID, int], leaver: int
@@ -78,7 +76,6 @@ def test_uniform_moves_only_what_a_member_that_left_had(
     assert kept(stayed, after) == sum(load(stayed).values())
 
 
-@settings(deadline=None)
 @given(count=st.integers(1, 8), counts=sizes)
 def test_uniform_takes_no_more_than_a_new_members_share_from_the_others(
     count: int, counts: dict[uuid.UUID, int]
@@ -92,7 +89,7 @@ def test_uniform_takes_no_more_than_a_new_members_share_from_the_others(
     assert uniform(candidates(members, after), counts) == after
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     first=st.lists(wishes, min_size=1, max_size=6),
     second=st.lists(wishes, min_size=1, max_size=6),
@@ -120,7 +117,6 @@ def _is_level(targets: Targets, members: dict[str, frozenset[uuid.UUID]]) -> Non
                 assert not topics & set(target), (rich, poor, loads)
 
 
-@settings(deadline=None)
 @given(first=st.lists(wishes, min_size=1, max_size=6), counts=sizes)
 def test_range_gives_each_member_a_run_of_each_topic(
     first: list[frozenset[uuid.UUID]], counts: dict[uuid.UUID, int]

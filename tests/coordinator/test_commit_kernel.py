@@ -6,7 +6,7 @@ import uuid
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator import commit_kernel
@@ -37,7 +37,6 @@ commits = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(commits, st.integers(-1, 2**40), st.integers(0, 2**20))
 def test_commits_are_written_as_if_they_were_written_one_by_one(
     commits: OffsetCommits, time_delta: int, first_delta: int
@@ -50,7 +49,6 @@ def test_commits_are_written_as_if_they_were_written_one_by_one(
     assert batch == expected
 
 
-@settings(deadline=None)
 @given(commits, st.integers(0, 2**40))
 def test_commits_are_replayed_as_if_they_came_one_by_one(commits: OffsetCommits, written_at: int) -> None:
     together, singly = Offsets(), Offsets()

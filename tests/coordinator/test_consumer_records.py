@@ -130,13 +130,12 @@ records = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(records)
 def test_a_record_is_read_back_as_it_was_written(record: GroupRecord) -> None:
     assert CODEC.decode(*CODEC.encode(record)) == record
 
 
-@settings(deadline=None)
 @given(records, st.integers(0, 200))
 def test_a_record_that_is_cut_short_is_left_alone(record: GroupRecord, size: int) -> None:
     key, value = CODEC.encode(record)

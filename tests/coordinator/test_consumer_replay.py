@@ -215,6 +215,5 @@ TestHistories.settings = settings(
     max_examples=25,
     phases=[Phase.generate],  # to make a whole history shorter takes minutes
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -120,7 +120,7 @@ pieces = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(pattern=pieces, names=st.lists(st.text("ab-1", max_size=6), max_size=5))
 def test_random_patterns_match_what_pythons_match(pattern: str, names: list[str]) -> None:
     compiled: Any = NamePattern(pattern)

@@ -584,7 +584,7 @@ STEPS = st.sampled_from(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=25), st.sampled_from([OLD, NEW]))
 def test_what_is_read_after_a_crash_is_what_was_known_before(
     data: str, steps: list[str], version: int

@@ -6,7 +6,7 @@ import uuid
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.protocol import frame, request_kernel
@@ -71,7 +71,6 @@ def strings(request: OffsetCommitRequest, version: int) -> list[str]:
 
 
 @pytest.mark.parametrize("kernel", BUILDS)
-@settings(deadline=None)
 @given(request=requests, version=st.sampled_from(VERSIONS))
 def test_a_commit_is_read_as_the_general_reader_reads_it(
     kernel: ModuleType, request: OffsetCommitRequest, version: int
@@ -86,7 +85,6 @@ def test_a_commit_is_read_as_the_general_reader_reads_it(
 
 
 @pytest.mark.parametrize("kernel", BUILDS)
-@settings(deadline=None)
 @given(version=st.sampled_from(VERSIONS), data=st.data())
 def test_a_damaged_commit_is_read_in_the_same_way_or_left_to_the_general_reader(
     kernel: ModuleType, version: int, data: st.DataObject

@@ -35,7 +35,7 @@ def mixed(size: int) -> bytes:
 
 @pytest.mark.parametrize("codec", Codec)
 @given(data=payloads, window_bytes=st.integers(1, 5000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_compressed_comes_back(codec: Codec, data: bytes, window_bytes: int) -> None:
     packed = compress(codec, data)
     assert decompress(codec, packed, len(data)) == data
@@ -110,7 +110,7 @@ def test_a_snappy_truncation_is_corrupt_or_ends_with_a_whole_block() -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_damage_is_corrupt_or_unnoticed_and_nothing_else(codec: Codec, data: st.DataObject) -> None:
     packed = bytearray(compress(codec, TEXT))
     for at in data.draw(st.lists(st.integers(0, len(packed) - 1), min_size=1, max_size=4)):
@@ -121,7 +121,7 @@ def test_damage_is_corrupt_or_unnoticed_and_nothing_else(codec: Codec, data: st.
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @given(garbage=st.binary(max_size=200), keep=st.integers(0, 24))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_garbage_is_corrupt_or_unnoticed_and_nothing_else(codec: Codec, garbage: bytes, keep: int) -> None:
     data = compress(codec, TEXT)[:keep] + garbage
     with suppress(CorruptRecordError):
@@ -219,7 +219,7 @@ class TestLz4:
             assert bytes(cramjam.lz4.decompress(compress(Codec.LZ4, data, level))) == data
 
     @given(content_size=st.integers(0, 2**64 - 1), block_code=st.integers(4, 7), checksum=st.integers(0, 255))
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     def test_another_decoder_takes_just_the_header_checksum_that_we_take(
         self, content_size: int, block_code: int, checksum: int
     ) -> None:

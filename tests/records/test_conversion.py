@@ -68,7 +68,7 @@ def without_times(records: list[LegacyRecord]) -> list[LegacyRecord]:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", CODECS)
 @given(content=contents)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_up_and_down_again_keeps_the_records(magic: int, codec: Codec, content: Content) -> None:
     records = legacy(content)
     packed = build_message_set(records, magic, codec)
@@ -89,7 +89,7 @@ def test_up_and_down_again_keeps_the_records(magic: int, codec: Codec, content: 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", CODECS)
 @given(content=contents, base_offset=st.integers(0, 2**50))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_down_keeps_offsets_keys_values_and_codec(
     magic: int, codec: Codec, content: Content, base_offset: int
 ) -> None:
@@ -220,7 +220,7 @@ class TestDown:
         attributes=st.integers(-(2**15), 2**15 - 1),
         count=st.integers(-(2**31), 2**31 - 1) | st.integers(0, 3),
     )
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     def test_a_batch_of_garbage_with_a_good_crc_gives_no_other_error(
         self, body: bytes, base_offset: int, base_timestamp: int, attributes: int, count: int
     ) -> None:

@@ -62,7 +62,7 @@ def record_lists(draw: st.DrawFn, magic: int) -> list[LegacyRecord]:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", CODECS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_records_come_back(magic: int, codec: Codec, data: st.DataObject) -> None:
     records = data.draw(record_lists(magic))
     packed = build_message_set(records, magic, codec)
@@ -222,7 +222,7 @@ def test_bytes_after_the_value_are_corrupt(magic: int) -> None:
 @given(
     inner=st.binary(max_size=120), magic=st.integers(0, 1), code=st.integers(0, 7), offset=st.integers(-1, 9)
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_wrapper_around_garbage_gives_no_other_error(
     inner: bytes, magic: int, code: int, offset: int
 ) -> None:

@@ -69,7 +69,7 @@ def test_an_empty_key_has_a_hash_too() -> None:
     assert pack_kernel.murmur2(b"") == 275646681
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows_of, st.sampled_from(Codec), st.integers(0, 2**40))
 def test_a_packed_batch_is_what_the_builder_makes(
     rows: list[tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]], codec: Codec, time: int
@@ -82,7 +82,7 @@ def test_a_packed_batch_is_what_the_builder_makes(
     assert batch == build_batch([(time, *row) for row in rows], codec=codec, **producer)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows_of, st.integers(HEADER_SIZE, 3000), st.randoms(use_true_random=False))
 def test_batches_are_filled_to_their_limit_in_any_order(
     rows: list[tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]],
@@ -113,7 +113,7 @@ def test_batches_are_filled_to_their_limit_in_any_order(
         at += count
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(cells, max_size=50), st.integers(1, 12), st.data())
 def test_rows_go_where_their_keys_say(keys: list[bytes | None], partitions: int, data: st.DataObject) -> None:
     wanted = data.draw(st.lists(st.integers(-1, partitions - 1), min_size=len(keys), max_size=len(keys)))
@@ -136,7 +136,6 @@ def test_rows_without_a_key_take_turns_by_bytes() -> None:
     assert list(found) == [2, 2, 0, 0, 1, 1, 2, 2, 0, 0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 4)))
 def test_rows_are_grouped_in_their_order(numbers: list[int]) -> None:
     order, ends = array("i", [0]) * len(numbers), array("i", [0]) * 5

@@ -23,7 +23,7 @@ def column(cells: list[bytes]) -> tuple[None, array[int], bytes]:
     return None, ends, b"".join(cells) or b"\0"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(times=TIMES, codec=st.sampled_from(list(Codec)))
 def test_every_record_has_the_time_of_its_row(times: list[int], codec: Codec) -> None:
     values = column([b"v%d" % number for number in range(len(times))])

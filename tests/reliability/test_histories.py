@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -58,9 +58,7 @@ class DirectoryMachine(RuleBasedStateMachine):
 _SETTINGS = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     print_blob=True,  # how to run a failure again
-    suppress_health_check=[HealthCheck.too_slow],
 )
 LogMachine.TestCase.settings = _SETTINGS
 TransactionLogMachine.TestCase.settings = _SETTINGS

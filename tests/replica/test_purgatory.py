@@ -169,7 +169,7 @@ _OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(_OPERATIONS)
 def test_every_wait_is_told_once_at_the_moment_a_simple_model_says(
     operations: list[tuple[str, object, int]],

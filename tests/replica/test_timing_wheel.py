@@ -25,7 +25,7 @@ _OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**41), _OPERATIONS)
 def test_items_expire_at_their_deadlines_whatever_came_before(
     start_ms: int, operations: list[tuple[str, int]]
@@ -54,7 +54,7 @@ def test_items_expire_at_their_deadlines_whatever_came_before(
             assert next_ms <= max(now_ms, min(model.values()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, 10_000), max_size=50))
 def test_called_when_it_asks_for_it_every_item_expires_exactly_at_its_deadline(delays: list[int]) -> None:
     wheel: TimingWheel[int] = TimingWheel(7)

@@ -144,7 +144,7 @@ def _read(options: ReadOptions) -> list[Row]:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps, st.integers(50, 3000), st.integers(100, 5000))
 def test_what_was_written_is_read_for_any_size_of_fetches_and_splits(
     broker: EmbeddedBroker, cluster: Cluster, history: list[Step], fetch_bytes: int, split_bytes: int

@@ -15,7 +15,7 @@ from tests.spark.making import SCRATCH, MadeLog, Step, options_for, plain_rows, 
 _sizes = st.sampled_from(("1", "100", "700", "64m"))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(steps, _sizes, st.sampled_from((None, "1", "3")), st.booleans())
 def test_every_cut_of_a_random_log_gives_the_plain_readers_records(
     steps: Sequence[Step], size: str, max_records: str | None, indexed: bool
@@ -30,7 +30,7 @@ def test_every_cut_of_a_random_log_gives_the_plain_readers_records(
         assert read_all(options) == [row for _, row in plain_rows(log.directory)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(steps, _sizes, st.sampled_from(["whole", "missing", "old"]))
 def test_read_committed_leaves_out_what_was_aborted_or_is_open(
     steps: Sequence[Step], size: str, txn_index: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.records.codec import Codec
@@ -95,7 +95,7 @@ def _world() -> World:
     return World(disk, "/data", runtime)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(st.one_of(APPENDS, APPENDS, OTHERS, st.just(_clean)), min_size=5, max_size=60))
 def test_a_compacted_log_holds_the_last_value_of_each_key_at_its_offset(steps: list[Step]) -> None:
     compacted = CompactedLog(_world())
@@ -103,7 +103,7 @@ def test_a_compacted_log_holds_the_last_value_of_each_key_at_its_offset(steps: l
         step(compacted)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(
     st.lists(st.one_of(APPENDS, OTHERS), min_size=5, max_size=60),
     st.integers(min_value=9, max_value=16),

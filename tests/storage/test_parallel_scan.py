@@ -69,7 +69,7 @@ def parts_of(file: File, size: int) -> list[tuple[int, int]]:
     damage=st.none() | st.tuples(st.integers(0, 20_000), st.integers(1, 255)),
     cut=st.integers(0, 200),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_parts_give_what_one_scan_gives(
     system: SystemRuntime, sizes: list[int], damage: tuple[int, int] | None, cut: int
 ) -> None:

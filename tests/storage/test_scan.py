@@ -68,7 +68,7 @@ def test_an_empty_file_has_nothing(disk: SimulatedDisk) -> None:
     assert (found, walked.position, walked.status) == ([], 0, kernel.OK)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 5), st.integers(1, 200), st.sampled_from([150, 4 << 20]))
 def test_a_cut_file_ends_with_its_last_whole_batch(whole: int, more: int, window: int) -> None:
     one = batch(base_offset=0, value=b"v" * 130)

@@ -32,7 +32,7 @@ def views(log: Log, cache: WindowCache, offset: int = 0, *, may_open: bool = Tru
     return found.views(cache)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, SIZE)), max_size=6), st.integers(1, 3))
 def test_views_together_are_the_bytes_of_the_file(ranges: list[tuple[int, int]], capacity: int) -> None:
     disk = SimulatedDisk()

@@ -117,7 +117,7 @@ class Player:
         return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(STEPS, max_size=40))
 def test_any_sequence_of_operations_gives_the_same_results_as_the_operating_system(
     steps: list[tuple[Any, ...]],

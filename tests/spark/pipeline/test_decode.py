@@ -44,7 +44,7 @@ def _is_object(data: bytes) -> bool:
         return False
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ROWS.map(lambda row: json.dumps(row).encode()) | WRONG, max_size=25))
 def test_json_rows_stand_beside_their_own_offsets(values: list[bytes | None]) -> None:
     decoded = BlockDecoder(Json(SCHEMA, grow=False), ("offset",)).decode(raw_batch(values))
@@ -65,7 +65,7 @@ def _is_good(value: bytes) -> bool:
     return isinstance(row, dict) and isinstance(row.get("id", 0), int)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(ROWS, min_size=1, max_size=20), st.data())
 def test_inferred_columns_hold_everything(rows: list[dict[str, object]], data: st.DataObject) -> None:
     decoder = BlockDecoder(Json(pa.schema([]), grow=True), ())
@@ -145,7 +145,7 @@ CSV_SCHEMA = parse_schema("id long, s string, at timestamp, ok boolean")
 CELL = st.text(st.sampled_from('ab,"\n\r ;'), max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(st.integers(-100, 100), CELL).map(lambda row: _line([str(row[0]), row[1], "", "true"]))
