@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from ottla.protocol import frame
+from ottla.server.listener import LOCAL_SEND_BYTES
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.conftest import TOPIC
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
@@ -190,7 +191,13 @@ def test_connections_have_the_buffers_that_are_set() -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"socket.send.buffer.bytes": -1, "socket.receive.buffer.bytes": -1}]
 )
-def test_otherwise_the_system_chooses_the_buffers(settings: dict[str, object]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as usual, EmbeddedBroker(settings) as broker:
-        (listening,) = broker.broker.listener._server.sockets
-        assert buffers(listening) == buffers(usual)
+def test_otherwise_the_system_chooses_the_buffers_but_sends_to_this_machine_from_a_small_one(
+    settings: dict[str, object],
+) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as usual, EmbeddedBroker(settings) as broker:
+        listener = broker.broker.listener
+        (listening,) = listener._server.sockets
+        assert buffers(listening) == [2 * LOCAL_SEND_BYTES, buffers(usual)[1]]
+        with socket.create_server(("0.0.0.0", 0)) as for_all:
+            listener._set_buffers(for_all)
+            assert buffers(for_all) == buffers(usual)

@@ -84,7 +84,8 @@ class ServingConfig(CoordinatorConfig):
         "The largest request; a connection that announces a larger one is closed.")
     socket_send_buffer_bytes: int = broker_key(
         "socket.send.buffer.bytes", INT, -1, ANY,
-        "The operating system's send buffer of a connection; -1 leaves it to the system, which lets it grow.")
+        "The operating system's send buffer of a connection; -1 leaves it to the system, which lets it grow, "
+        "but is 256 KiB where only this machine can connect.")
     socket_receive_buffer_bytes: int = broker_key(
         "socket.receive.buffer.bytes", INT, -1, ANY,
         "The operating system's receive buffer of a connection; -1 leaves it to the system, which lets it grow.")
