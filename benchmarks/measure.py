@@ -15,7 +15,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TOUCH_BYTES = 16 << 20
 Numbers = TypeVar("Numbers", bound=tuple[float, ...])
@@ -85,6 +88,7 @@ class Bench:
 
     scale: Scale
     work_dir: Path
+    spark: SparkSession | None = None  # instead of a session of its own
 
     def directory(self, name: str) -> Path:
         path = self.work_dir / name

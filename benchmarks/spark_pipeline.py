@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from pyspark.sql import SparkSession
+
 from benchmarks.measure import Bench, Figure, alternate, touch_memory
+from benchmarks.spark_session import as_commands_have_it, spark_session
 from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.engine import SparkEngine
 from ottla.spark.pipeline.run import Runner, Watcher
-from ottla.spark.session import open_session
 from ottla.storage.layout import LOG, segment_file
 
-_ROOT = Path(__file__).parents[1]
 _PARTITIONS = 4
 _BATCH_RECORDS = 1000
 _START_MS = 1_700_000_000_000
@@ -51,7 +49,8 @@ def run(bench: Bench) -> list[Figure]:
     records = bench.scale.spark_records
     touch_memory(4 * records * 110)
     write_topic(place / "data", records)
-    straight, sql = _in_process(place, bench.scale.broker.rounds, records)
+    with spark_session(bench, as_commands_have_it) as session:
+        straight, sql = _race(session, place, bench.scale.broker.rounds, records)
     shutil.rmtree(place)
     value = sql / straight
     what = f"land {records / 1e6:.2g} million JSON records in a Delta table, local[2]: without a transform"
@@ -86,9 +85,7 @@ class _Nobody(Watcher):
     """Watches in silence."""
 
 
-def _race(place: Path, rounds: int, records: int) -> tuple[float, float]:
-    session = open_session("bench", master="local[2]", settings={"spark.driver.memory": "2g"})
-
+def _race(session: SparkSession, place: Path, rounds: int, records: int) -> tuple[float, float]:
     def land(transform: str) -> Took:
         file = place / "pipeline.toml"
         file.write_text(_FILE.format(transform=transform))
@@ -103,21 +100,8 @@ def _race(place: Path, rounds: int, records: int) -> tuple[float, float]:
         return took
 
     sides = (lambda: land(""), lambda: land(_SQL))
-    for side in sides:  # what the first run of each compiles does not count
-        side()
+    if rounds > 1:  # what the first run of each compiles does not count
+        for side in sides:
+            side()
     straight, sql = alternate(rounds, *sides)
-    session.stop()
     return straight.seconds, sql.seconds
-
-
-def _in_process(*arguments: object) -> tuple[float, float]:
-    """In a process of its own: so is its Spark session."""
-    command = [sys.executable, "-m", "benchmarks.spark_pipeline", *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(_ROOT)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT, env=environment)
-    straight, sql = done.stdout.split()[-2:]
-    return float(straight), float(sql)
-
-
-if __name__ == "__main__":
-    print(*_race(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

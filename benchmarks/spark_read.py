@@ -6,7 +6,6 @@ of a whole log in one task runs in a process of its own, which tells its peak.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from benchmarks.data import LARGE, PARTITION
 from benchmarks.load import Shape
 from benchmarks.measure import Bench, Figure, alternate, mib, touch_memory
 from benchmarks.memory import peak_bytes
+from benchmarks.spark_session import as_users_have_it, spark_session
 from ottla.logtools.offline import reindex
 from ottla.logtools.source import list_partition
 from ottla.records import batch
@@ -69,7 +69,8 @@ def _through_spark(bench: Bench) -> list[Figure]:
         files = {"path": str(server.data_dir), "subscribe": topic.name}
         fetched = {"kafka.bootstrap.servers": f"{HOST}:{topic.port}", "subscribe": topic.name}
         count = _wait_for_checkpoint(read_options(files), read_options(fetched))
-        rates = _in_process("race", bench.scale.broker.rounds, count, server.data_dir, topic.port, topic.name)
+        with spark_session(bench, as_users_have_it) as session:
+            rates = _race(session, bench.scale.broker.rounds, count, files, fetched)
     shutil.rmtree(bench.work_dir / "ottla")
     ours, ceiling, fetching, consumer = rates
     what = f"read {count / 1e6:.2g} million 100-byte records, local[2]"
@@ -88,24 +89,22 @@ def _through_spark(bench: Bench) -> list[Figure]:
     ]
 
 
-def _race(rounds: str, rows: str, data_dir: str, port: str, topic: str) -> list[float]:
-    """All sides in turn, in this process; millions of records a second."""
-    count, part = int(rows), int(rows) // _CONSUMER_SHARE
-    session = open_session()
+def _race(
+    session: SparkSession, rounds: int, count: int, files: dict[str, str], fetched: dict[str, str]
+) -> list[float]:
+    """All sides in turn; millions of records a second."""
+    part = count // _CONSUMER_SHARE
     session.dataSource.register(ReadySource)
-    files = {"path": data_dir, "subscribe": topic}
-    fetched = {"kafka.bootstrap.servers": f"{HOST}:{port}", "subscribe": topic}
     sides = (
         _timed(count, lambda: _read(session, "ottla", files)),
-        _timed(count, lambda: _read(session, "ready", {"rows": rows})),
+        _timed(count, lambda: _read(session, "ready", {"rows": str(count)})),
         _timed(count, lambda: _read(session, "ottla", fetched)),
-        _timed(part, lambda: _consumed(session, f"{HOST}:{port}", topic, part)),
+        _timed(part, lambda: _consumed(session, fetched, part)),
     )
-    for side in sides:  # what the first run of each compiles does not count
-        side()
-    rates = [rate.per_second / 1e6 for rate in alternate(int(rounds), *sides)]
-    session.stop()
-    return rates
+    if rounds > 1:  # what the first run of each compiles does not count
+        for side in sides:
+            side()
+    return [rate.per_second / 1e6 for rate in alternate(rounds, *sides)]
 
 
 def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: str, target: int) -> Figure:
@@ -113,15 +112,6 @@ def _ratio(what: str, ours: float, name: str, beside: float, factor: int, unit: 
     return Figure(
         what, f"{ours:.2f} M/s", f"{name}: {beside:.2f} M/s", value, unit, f">= {target}", value >= target
     )
-
-
-def open_session() -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(_ROOT), os.environ.get("PYTHONPATH", "")))
-    builder = SparkSession.builder.master("local[2]").appName("bench")
-    session = builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "2g").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _wait_for_checkpoint(files: ReadOptions, fetched: ReadOptions) -> int:
@@ -199,7 +189,8 @@ def _ready_batch() -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, schema=plan.arrow_schema(options))
 
 
-def _consumed(session: SparkSession, servers: str, topic: str, records: int) -> DataFrame:
+def _consumed(session: SparkSession, fetched: dict[str, str], records: int) -> DataFrame:
+    servers, topic = fetched["kafka.bootstrap.servers"], fetched["subscribe"]
     each = records // _PARTITIONS
 
     def consume(partitions: Iterator[int]) -> Iterator[tuple[Any, ...]]:
@@ -314,7 +305,7 @@ def _window(data_dir: Path, size_bytes: int) -> Figure:
 
 
 def _memory(data_dir: Path, size_bytes: int) -> Figure:
-    base_mib, peak_mib, rate = _in_process("memory", data_dir)
+    base_mib, peak_mib, rate = _in_process(data_dir)
     what = f"peak memory: one task reads {mib(size_bytes)}"
     ours = f"{peak_mib:.0f} MiB, {base_mib:.0f} of them before it begins; {rate:.1f} M records/s"
     return Figure(what, ours, "", peak_mib, "MiB", f"< {_MEMORY_LIMIT_MIB}", peak_mib < _MEMORY_LIMIT_MIB)
@@ -330,17 +321,12 @@ def _read_in_one_task(data_dir: str) -> list[float]:
     return [base / 2**20, peak_bytes() / 2**20, rate / 1e6]
 
 
-STEPS: dict[str, Callable[..., list[float]]] = {"race": _race, "memory": _read_in_one_task}
-
-
-def _in_process(step: str, *arguments: object) -> list[float]:
-    """A step in a process of its own: its peak is its own, and so is its Spark session."""
-    command = [sys.executable, "-m", "benchmarks.spark_read", step, *map(str, arguments)]
+def _in_process(data_dir: Path) -> list[float]:
+    """In a process of its own: so is its peak."""
+    command = [sys.executable, "-m", "benchmarks.spark_read", str(data_dir)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=_ROOT)
     return [float(number) for number in done.stdout.split()]
 
 
 if __name__ == "__main__":
-    from benchmarks import spark_read  # by its name, so that Spark's workers find what is in it
-
-    print(*spark_read.STEPS[sys.argv[1]](*sys.argv[2:]))
+    print(*_read_in_one_task(sys.argv[1]))

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from benchmarks import brokers
 from benchmarks.brokers import HOST, Server
 from benchmarks.measure import Bench, Figure, alternate
-from benchmarks.spark_read import Rate, open_session
+from benchmarks.spark_read import Rate
+from benchmarks.spark_session import as_users_have_it, spark_session
 
 _VALUE_BYTES = 100
 _PARTITIONS = 4
@@ -21,15 +22,11 @@ _FLUSH_S = 60.0
 
 def run(bench: Bench) -> list[Figure]:
     count = bench.scale.spark_records
-    spark = open_session()
-    try:
-        with brokers.ottla(bench.work_dir) as server:
-            ours = _written(spark, server, count)
-            theirs = _produced(spark, server, count // _PRODUCER_SHARE)
-            mine, other = alternate(bench.scale.broker.rounds, ours, theirs)
-    finally:
-        spark.stop()
-        shutil.rmtree(bench.work_dir / "ottla", ignore_errors=True)
+    with spark_session(bench, as_users_have_it) as spark, brokers.ottla(bench.work_dir) as server:
+        ours = _written(spark, server, count)
+        theirs = _produced(spark, server, count // _PRODUCER_SHARE)
+        mine, other = alternate(bench.scale.broker.rounds, ours, theirs)
+    shutil.rmtree(bench.work_dir / "ottla")
     return [
         Figure(
             f"Spark on two cores writes {_VALUE_BYTES}-byte records, exactly once",

@@ -1,13 +1,24 @@
-"""Chooses the kernel that a test run uses, before any test imports it."""
+"""Chooses the kernel that a test run uses, before any test imports it; and one small Spark session for all tests."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import kernels
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 # It has tests too, though its name does not say so.
 pytest.register_assert_rewrite("tests.client_behaviours")
+
+# Tests give a Java little to do: the compiler that makes fast code takes longer than fast code would save.
+for _name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
+    os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 collect_ignore: list[str] = []
 
@@ -36,3 +47,20 @@ def pytest_configure(config: pytest.Config) -> None:
         kernels.install_compiled()
     if not compiled:
         collect_ignore.append("records/test_kernel_both_ways.py")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A JVM takes longer to start than most tests run."""
+    from ottla.spark.session import open_session
+
+    settings = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.local.dir": str(tmp_path_factory.mktemp("local")),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+    }
+    session = open_session("ottla-tests", master="local[2]", settings=settings)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -37,14 +35,11 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_gives_its_figures_and_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
-    if name.startswith(
-        "spark_"
-    ):  # in a process of its own: it ends its Spark session, which other tests share
-        with ProcessPoolExecutor(1, get_context("spawn")) as process:
-            figures = process.submit(BENCHMARKS[name], Bench(TINY, tmp_path)).result()
-    else:
-        figures = BENCHMARKS[name](Bench(TINY, tmp_path))
+def test_a_benchmark_gives_its_figures_and_leaves_nothing_behind(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    spark = request.getfixturevalue("spark") if name.startswith("spark_") else None
+    figures = BENCHMARKS[name](Bench(TINY, tmp_path, spark))
     assert len(figures) == FIGURES[name]
     assert all(figure.value > 0 and figure.what and figure.ours and figure.unit for figure in figures)
     assert list(tmp_path.iterdir()) == []

@@ -26,6 +26,10 @@ class ConfigError(BrokerError):
     code = 40  # INVALID_CONFIG
 
 
+class PipelineFileError(ConfigError):
+    """A pipeline's file says what cannot be."""
+
+
 class OffsetOutOfRangeError(BrokerError):
     code = 1
 

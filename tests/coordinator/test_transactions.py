@@ -484,6 +484,13 @@ def test_transactions_are_described_and_listed(txns: Transacting) -> None:
     txns.runtime.advance(2000)
     assert listed(duration_filter=1000, state_filters=["Ongoing"]) == {ID}
     assert txns.ask(ListTransactionsRequest(state_filters=["x"])).unknown_state_filters == ["x"]
+    assert listed(transactional_id_pattern="i.*|nothing") == {"idle"}
+    assert listed(transactional_id_pattern="dle") == set()
+    assert listed(transactional_id_pattern=".*", state_filters=["Ongoing"]) == {ID}
+    assert listed(transactional_id_pattern="") == {ID, "idle"}
+    refused = txns.ask(ListTransactionsRequest(transactional_id_pattern="*", state_filters=["x"]))
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.unknown_state_filters == []
 
 
 def test_the_producers_of_a_partition_are_described(txns: Transacting) -> None:

@@ -13,13 +13,20 @@ import os
 import sys
 import traceback
 
+from pyiceberg.avro import decoder_fast
+from pyiceberg.catalog import sql
+from sqlalchemy.dialects.sqlite import pysqlite
+
+from ottla.spark import fetching, progress
+from ottla.spark.pipeline import decode_json
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Watcher
 from ottla.spark.pipeline.sinks import delta, iceberg, parquet
 from ottla.spark.pipeline.tasks import TasksHere
 
-_LOADED = (delta, iceberg, parquet)
+# Otherwise most of a driver's short life would go into loading these, and few would die at work.
+_LOADED = (decode_json, decoder_fast, delta, fetching, iceberg, parquet, progress, pysqlite, sql)
 
 
 class _Nobody(Watcher):

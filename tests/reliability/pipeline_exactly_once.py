@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -39,12 +40,13 @@ Kill = Callable[[Path, Random], None]
 
 def cases(seed: int, kills: int = KILLS, drivers: tuple[str, ...] = ("plain", "spark")) -> Iterator[Case]:
     for driver in drivers:
-        for form in TABLES:
-            name = f"{driver} {form}"
-            yield Case(driver, name, partial(_land, driver, form, kills, Random(f"{seed} {name}")))
+        with closing(_SparkDrivers() if driver == "spark" else _PlainDrivers()) as chosen:
+            for form in TABLES:
+                name = f"{driver} {form}"
+                yield Case(driver, name, partial(_land, chosen, form, kills, Random(f"{seed} {name}")))
 
 
-def _land(driver: str, form: str, kills: int, rng: Random) -> None:
+def _land(drivers: _PlainDrivers | _SparkDrivers, form: str, kills: int, rng: Random) -> None:
     with tempfile.TemporaryDirectory(prefix="ottla-pipeline-") as directory, EmbeddedBroker() as broker:
         broker.create_topic(TOPIC, PARTITIONS)
         file = _write_file(Path(directory), broker, form)
@@ -54,7 +56,6 @@ def _land(driver: str, form: str, kills: int, rng: Random) -> None:
         ]
         for load_ in loads:
             load_.start()
-        drivers = _SparkDrivers() if driver == "spark" else _PlainDrivers()
         try:
             for _ in range(kills):
                 drivers.live_and_die(file, rng)
@@ -62,7 +63,6 @@ def _land(driver: str, form: str, kills: int, rng: Random) -> None:
                 load_.finish()
             drivers.run_to_the_end(file)
         finally:
-            drivers.close()
             for load_ in loads:
                 load_.stopping.set()
         _check(load(file), loads)

@@ -103,7 +103,7 @@ def _check_prefix(rows: list[dict[str, Any]], seen: dict[tuple[int, int], bytes]
 
 
 def _offsets(log: LogFiles, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for found in log.read(start, end, []):
+    for found in log.read(start, end):
         assert isinstance(found, Block)
         yield found.rows[2], found.rows[(found.count - 1) * 16 + 3]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,12 +31,19 @@ def test_every_cut_of_a_random_log_gives_the_plain_readers_records(
 
 
 @settings(max_examples=80, deadline=None)
-@given(steps, _sizes)
-def test_read_committed_leaves_out_what_was_aborted_or_is_open(steps: Sequence[Step], size: str) -> None:
+@given(steps, _sizes, st.sampled_from(["whole", "missing", "old"]))
+def test_read_committed_leaves_out_what_was_aborted_or_is_open(
+    steps: Sequence[Step], size: str, txn_index: str
+) -> None:
     with tempfile.TemporaryDirectory(dir=SCRATCH) as root:
         log = MadeLog(Path(root) / "events-0")
         log.write(steps)
         log.index()
+        for index in log.directory.glob("*.txnindex"):
+            if txn_index == "missing":
+                index.unlink()
+            elif txn_index == "old":  # as it was some transactions ago
+                os.truncate(index, index.stat().st_size // 34 // 2 * 34)
         options = options_for(root, targetBytesPerPartition=size, kafka_isolation_level="read_committed")
         assert read_all(options) == [
             row

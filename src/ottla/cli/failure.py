@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import socket
 
-from ottla.errors import BrokerError, ConfigError, CorruptionError, LogDirLockedError
+from ottla.errors import BrokerError, ConfigError, CorruptionError, LogDirLockedError, PipelineFileError
 
 _NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
+    (PipelineFileError, "docs/pipelines.md lists every key"),
     (ConfigError, "docs/configuration.md lists every setting"),
     (LogDirLockedError, "stop the process that uses the directory, then try again"),
     (CorruptionError, "`ottla log verify` says what is damaged, `ottla log repair` can mend it"),
@@ -14,6 +16,7 @@ _NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
 _NEXT_BY_ERRNO = {
     errno.EADDRINUSE: "stop what listens there, or choose another port with --listen",
     errno.EADDRNOTAVAIL: "this machine has no such address; choose another with --listen",
+    errno.ECONNREFUSED: "is the broker running? check the address",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path",
     errno.EISDIR: "check the path",
@@ -37,6 +40,8 @@ def one_line(error: BrokerError | OSError) -> str:
 
 
 def _next_step(error: BrokerError | OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "check the address"
     if isinstance(error, OSError):
         return _NEXT_BY_ERRNO.get(error.errno or 0, "")
     # A StorageError often carries the operating system's error as its cause; that one knows more.

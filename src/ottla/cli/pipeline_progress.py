@@ -12,7 +12,6 @@ from ottla.spark.pipeline.config import Pipeline
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.checkpoint import Plan
-    from ottla.spark.pipeline.run import Watcher
     from ottla.spark.pipeline.tasks import Result
 
 
@@ -35,6 +34,9 @@ class Lines:
             f"batch {plan.batch}: {facts['read']:,} records, {facts['rows']:,} rows{bad}, {seconds:.1f} s"
         )
 
+    def tasks(self, done: int, total: int) -> None:
+        """Told by a bar alone."""
+
     def note(self, text: str) -> None:
         self._say(text)
 
@@ -43,7 +45,7 @@ class Lines:
 
 
 @contextmanager
-def make_watcher(pipeline: Pipeline) -> Iterator[Watcher]:
+def make_watcher(pipeline: Pipeline) -> Iterator[Lines]:
     if not sys.stderr.isatty():
         yield Lines()
         return
@@ -58,7 +60,8 @@ def make_watcher(pipeline: Pipeline) -> Iterator[Watcher]:
         TextColumn("{task.fields[more]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*where, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*where, console=console, redirect_stdout=sys.stdout.isatty()) as progress:
         yield _Bar(progress, pipeline.file.stem)
 
 
@@ -71,12 +74,22 @@ class _Bar(Lines):
         self._done = 0
         self._rows = 0
         self._bad = 0
+        self._batch: Plan | None = None  # that tasks read at present
 
     def planned(self, plan: Plan, behind: int) -> None:
+        self._batch = plan
         total = self._done + _size(plan) + behind
         self._progress.update(self._task, total=total, more=f"batch {plan.batch}: reading")
 
+    def tasks(self, done: int, total: int) -> None:
+        batch = self._batch
+        if batch is not None:
+            read = self._done + _size(batch) * done // total
+            more = f"batch {batch.batch}: reading, {done:,} of {total:,} tasks"
+            self._progress.update(self._task, completed=read, more=more)
+
     def written(self, plan: Plan, results: Sequence[Result]) -> None:
+        self._batch = None
         self._progress.update(self._task, more=f"batch {plan.batch}: committing")
 
     def committed(self, plan: Plan, facts: dict[str, Any]) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from ottla.cli.client import columns, complain, misuse
 from ottla.cli.pipeline_progress import make_watcher
-from ottla.errors import BrokerError
+from ottla.errors import BrokerError, ConfigError, PipelineFileError
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
 
 if TYPE_CHECKING:
@@ -44,52 +45,50 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
     from ottla.spark.pipeline.run import Runner
 
     pipeline = load(file)
-    with make_watcher(pipeline) as watcher:
-        sessions: list[Any] = []
+    with make_watcher(pipeline) as watcher, ExitStack() as opened:
 
         def engine() -> SparkEngine:
             """Spark is started when there is something to do."""
             watcher.note("starting Spark")
-            opened = _spark(pipeline, master, remote)
-            sessions.append(opened)
-            return SparkEngine(opened.__enter__(), pipeline, watcher.note)
+            session = opened.enter_context(_spark(pipeline, master, remote))
+            if sys.stderr.isatty():
+                from ottla.spark.task_progress import watched_tasks
 
-        runner = Runner(pipeline, engine, watcher)
+                opened.enter_context(watched_tasks(session, watcher.tasks))
+            return SparkEngine(session, pipeline, watcher.note)
+
         try:
-            summary = runner.run(once=once)
+            with _told():
+                summary = Runner(pipeline, engine, watcher).run(once=once)
         except KeyboardInterrupt:
             watcher.note("stopped; the next run goes on where the table stands")
             raise
-        except Exception as error:
-            raise _told(error) from error
-        finally:
-            for opened in sessions:
-                opened.__exit__(None, None, None)
     bad = f", {summary.bad:,} bad" if summary.bad else ""
     print(f"{summary.batches:,} batches, {summary.read:,} records read, {summary.rows:,} rows landed{bad}")
 
 
-def _told(error: Exception) -> Exception:
-    """What a task raised, out of the many lines in which Spark hands it on."""
+@contextmanager
+def _told() -> Iterator[None]:
+    """What Spark raises in a line, and what is wrong with a pipeline without a word about other settings."""
     from ottla.spark.pipeline.sinks.base import PipelineError
 
-    if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
-        return error
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if line.startswith("ottla.") and ": " in line]
-    if raised:
-        return PipelineError(raised[-1].partition(": ")[2])
-    return PipelineError(lines[0] if lines else type(error).__name__)
+    try:
+        yield
+    except ConfigError as error:
+        raise (error if isinstance(error, PipelineFileError) else PipelineError(str(error))) from None
+    except Exception as error:
+        if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise PipelineError(lines[0] if lines else type(error).__name__) from error
 
 
 def validate(file: Path, *, rows: int, master: str | None, remote: str | None) -> bool:
     from ottla.spark.pipeline.validate import dry_run
 
     pipeline = load(file)
-    try:
+    with _told():
         report = dry_run(pipeline, rows, lambda: _spark(pipeline, master, remote))
-    except Exception as error:
-        raise _told(error) from error
     print(report.text())
     return report.ok
 
@@ -116,12 +115,9 @@ def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remo
 
     pipeline = load(file)
     _needs_table(pipeline)
-    try:
-        with _spark(pipeline, master, remote) as session:
-            register(pipeline, session)
-            found = session.sql(sql or "select * from rows limit 20").toArrow()
-    except Exception as error:
-        raise _told(error) from error
+    with _told(), _spark(pipeline, master, remote) as session:
+        register(pipeline, session)
+        found = session.sql(sql or "select * from rows limit 20").toArrow()
     if as_json:
         for row in found.to_pylist():
             print(json.dumps(row, default=str))

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ottla.cli.log_options import format_size
+from ottla.cli.spark_progress import session_of
 from ottla.cli.spark_work import Output
 from ottla.cli.tables import console_for_stdout, new_table
 from ottla.errors import ConfigError
@@ -76,7 +77,7 @@ def run_export(
     if skip_corrupt:
         given["mode"] = "permissive"
     options = read_options(given)
-    with place.session("spark export") as spark:
+    with session_of(place, "spark export") as spark:
         files = export(spark, options, os.path.abspath(target))
     output.write(_EXPORT, (asdict(file) for file in files))
     _print_exported(files)
@@ -107,7 +108,7 @@ def _print_exported(files: Iterable[Exported]) -> None:
 def run_import(place: Place, source: Source, options: ImportOptions, output: Output) -> None:
     source.check()
     fs = RealFileSystem()
-    with closing(SystemRuntime()) as runtime, place.session("spark import") as spark:
+    with closing(SystemRuntime()) as runtime, session_of(place, "spark import") as spark:
         if source.is_plain_parquet:
             pieces = parquet_pieces(os.path.abspath(str(source.path)), keep_partitions=source.keep_partitions)
             done = import_topic(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ottla.cli.failure import one_line
 from ottla.cli.log_options import format_size
+from ottla.cli.spark_progress import session_of
 from ottla.cli.spark_work import Output, open_directory, writing
 from ottla.cli.tables import console_for_stdout, new_table
 from ottla.config import LogConfig
@@ -34,7 +35,7 @@ _COMPACT = {
 def run_reindex(place: Place, path: str, output: Output, *, interval: int, write: bool) -> bool:
     """Whether no log was refused."""
     fs, target = open_directory(path)
-    with writing(fs, target, write=write), place.session("spark reindex") as spark:
+    with writing(fs, target, write=write), session_of(place, "spark reindex") as spark:
         logs = reindex(spark, fs, target, interval=interval, write=write)
     changed = [file for log in logs for file in log.changed]
     for file in changed:
@@ -93,7 +94,7 @@ def run_compact(
             retention_ms=-1,
             retention_bytes=-1,
         )
-        with place.session("spark compact") as spark:
+        with session_of(place, "spark compact") as spark:
             found = compact(spark, fs, partitions, config)
     rows = ({**done.fields(), "file": done.path, "refused": _text(done)} for done in found)
     output.write(_COMPACT, rows)

@@ -12,6 +12,7 @@ from ottla.cli import log_verify
 from ottla.cli.json_text import to_json
 from ottla.cli.log_options import format_size, format_time
 from ottla.cli.log_repair import Tally
+from ottla.cli.spark_progress import session_of
 from ottla.cli.tables import console_for_stdout, new_table
 from ottla.logtools.findings import DEFECT, NOTE, Finding
 from ottla.logtools.repair import bound_by
@@ -47,7 +48,7 @@ class Output:
 def run_verify(place: Place, path: str, output: Output) -> bool:
     """Whether all is well."""
     fs, target = open_directory(path)
-    with place.session("spark verify") as spark:
+    with session_of(place, "spark verify") as spark:
         findings = list(verify(spark, fs, target))
     told = log_verify.tell(findings, as_json=output.as_json)
     output.write(_FINDING, (finding.as_json() for finding in findings))
@@ -58,7 +59,7 @@ def run_verify(place: Place, path: str, output: Output) -> bool:
 
 def run_stats(place: Place, path: str, output: Output) -> None:
     fs, target = open_directory(path)
-    with place.session("spark stats") as spark:
+    with session_of(place, "spark stats") as spark:
         found = stats(spark, fs, target)
     output.write(_STATS, (asdict(segment) for segment in found))
     if output.as_json:
@@ -72,7 +73,7 @@ def run_repair(place: Place, path: str, output: Output, *, write: bool, skip_cor
     """Whether nothing is left that this does not mend."""
     fs, target = open_directory(path)
     tally = Tally(write=write, as_json=output.as_json)
-    with writing(fs, target, write=write), place.session("spark repair") as spark:
+    with writing(fs, target, write=write), session_of(place, "spark repair") as spark:
         planned = plan_repairs(spark, fs, target, skip_corrupt=skip_corrupt)
         for _, plan in planned:
             tally.tell(plan)

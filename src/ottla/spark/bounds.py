@@ -20,7 +20,10 @@ def chosen_partitions(options: ReadOptions, transport: Transport) -> list[TopicP
     missing += [topic for topic in options.subscribe if topic not in topics]
     if missing:
         where = " and ".join(filter(None, (*options.paths, options.servers)))
-        raise UnknownTopicOrPartitionError(f"not found in {where}: {', '.join(missing)}")
+        kind = "topic or partition" if options.assign else "topic"
+        raise UnknownTopicOrPartitionError(
+            f"{where}: there is no {kind} {', '.join(missing)}; check the name, or create it first"
+        )
     return partitions
 
 

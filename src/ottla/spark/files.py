@@ -24,6 +24,7 @@ from ottla.errors import (
 from ottla.logtools import source
 from ottla.logtools.writing import data_dir_of
 from ottla.records import batch, kernel
+from ottla.spark.committed import read_committed
 from ottla.spark.log_files import LogFiles
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
@@ -139,7 +140,7 @@ class FileTransport:
         if at > end:  # the log was cut, or made anew
             at, txns = self._snapshot(log, end)
         keep = array("q", bytes(8 * 2048))
-        for block in log.read(at, end, []) if at < end else ():
+        for block in log.read(at, end) if at < end else ():
             if not isinstance(block, Block):
                 continue
             for number in keep[: kernel.producer_rows(block.rows, block.count, keep)]:
@@ -193,8 +194,7 @@ class FileTransport:
                 )
             yield Lost(start, end)
             return
-        aborted = log.aborted(start, end) if self._options.read_committed else []
-        yield from log.read(start, end, aborted)
+        yield from read_committed(log, start, end) if self._options.read_committed else log.read(start, end)
 
 
 def _named(target: source.Partition) -> TopicPartition:

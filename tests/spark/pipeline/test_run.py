@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ottla.errors import LogDirLockedError
 from ottla.spark.loss import DataLostError
+from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import StraightEngine
@@ -284,6 +285,37 @@ def test_inferred_columns_grow_with_the_records(
     ]
 
 
+@pytest.mark.parametrize("form", TABLES)
+def test_inferred_fields_inside_of_columns_grow_with_the_records(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = inferred(tmp_path, broker, topic, form)
+    produce(broker, topic, [{"id": 1, "deep": {"x": 1}, "list": [{"x": 1}]}])
+    run_here(pipeline)
+    # Two tasks of one batch see different ones.
+    produce(broker, topic, [{"id": 2, "deep": {"x": 2, "y": {"z": "new"}}, "list": []}], 0)
+    produce(broker, topic, [{"id": 3, "deep": {"w": 2.5}, "list": [{"y": True}]}], 1)
+    run_here(pipeline)
+    assert rows_by_id(pipeline) == [
+        {"id": 1, "deep": {"x": 1, "y": None, "w": None}, "list": [{"x": 1, "y": None}]},
+        {"id": 2, "deep": {"x": 2, "y": {"z": "new"}, "w": None}, "list": []},
+        {"id": 3, "deep": {"x": None, "y": None, "w": 2.5}, "list": [{"x": None, "y": True}]},
+    ]
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_longer_schema_in_the_file_grows_inside_of_columns(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    for fields, evolve in (("x: long", "false"), ("x: long, y: string", "true")):
+        decode = f'value = "json"\nschema = "id long, deep struct<{fields}>"\n'
+        sink = sink_lines(form, f"evolve_schema = {evolve}\n")
+        pipeline = write_pipeline(tmp_path, broker, topic, decode=decode, sink=sink)
+        produce(broker, topic, [{"id": len(fields), "deep": {"x": 1, "y": "a"}}])
+        run_here(pipeline)
+    assert [row["deep"] for row in rows_by_id(pipeline)] == [{"x": 1, "y": None}, {"x": 1, "y": "a"}]
+
+
 def test_tasks_that_see_a_new_column_differently_agree_on_one_type(
     broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
@@ -320,25 +352,30 @@ def test_a_pipeline_with_a_pause_goes_on_until_it_is_stopped(
     assert landed_ids(pipeline) == list(range(12))
 
 
-def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(tmp_path: Path) -> None:
-    with EmbeddedBroker() as broker:
-        broker.create_topic("topic", 1)
-        produce(broker, "topic", orders(0, 3))
-        run = 'checkpoint = "checkpoint"\ntrigger = "1 second"\n'
-        source = 'options = { "kafka.socket.connection.setup.timeout.ms" = "500" }\n'
-        pipeline = write_pipeline(tmp_path, broker, "topic", run=run, more_source=source)
-        steps = Steps()
-        broker.stop()
+def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    run = 'checkpoint = "checkpoint"\ntrigger = "1 second"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, run=run)
+    produce(broker, topic, orders(0, 3))
+    steps = Steps()
 
-        def wait(seconds: float) -> None:
-            if broker.is_running:
-                raise KeyboardInterrupt
-            broker.start()
+    def refused(options: ReadOptions) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
 
-        with pytest.raises(KeyboardInterrupt):
-            Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
-    assert len(steps.notes) == 1
-    assert steps.notes[0].endswith("trying again")
+    patch = pytest.MonkeyPatch()
+    patch.setattr("ottla.spark.stream.open_transport", refused)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        patch.undo()
+        if len(waits) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
+    assert steps.notes == ["[Errno 111] Connection refused; trying again"]
     assert landed_ids(pipeline) == list(range(3))
 
 

@@ -145,6 +145,34 @@ def test_new_columns_are_added_where_that_is_wanted(make: Maker) -> None:
     ]
 
 
+def test_new_fields_inside_of_columns_are_added_where_that_is_wanted(make: Maker) -> None:
+    sink = make(evolve=True)
+    sink.commit(written(sink, 0, table(id=[1], deep=[{"a": 1, "b": {"c": "x"}}], many=[[{"a": 1}]])))
+    wider = table(id=[2], deep=[{"n": 2.5, "b": {"d": [7]}, "a": 2}], many=[[{"a": 2, "b": "y"}, None]])
+    sink.commit(written(sink, 1, wider))
+    sink.commit(written(sink, 2, table(id=[3], deep=[None], many=[[]])))
+    sink.commit(written(sink, 3, table(id=[4], deep=[{"a": 4}], many=[[{"b": "z"}]])))
+    expected = [
+        {"id": 1, "deep": {"a": 1, "b": {"c": "x", "d": None}, "n": None}, "many": [{"a": 1, "b": None}]},
+        {"id": 2, "deep": {"a": 2, "b": {"c": None, "d": [7]}, "n": 2.5}, "many": [{"a": 2, "b": "y"}, None]},
+        {"id": 3, "deep": None, "many": []},
+        {"id": 4, "deep": {"a": 4, "b": None, "n": None}, "many": [{"a": None, "b": "z"}]},
+    ]
+    assert rows_of(make()) == expected
+    assert "4 files became 1" in make().compact()
+    assert rows_of(make()) == expected
+
+
+def test_new_fields_inside_of_columns_are_refused_where_they_are_not_wanted(make: Maker) -> None:
+    sink = make()
+    sink.commit(written(sink, 0, table(id=[1], deep=[{"a": 1}])))
+    with pytest.raises(
+        PipelineError, match=r"has no column for: deep\.b struct<c: string>; evolve_schema = true adds"
+    ):
+        sink.commit(written(sink, 1, table(id=[2], deep=[{"b": {"c": "x"}}])))
+    assert len(rows_of(make())) == 1
+
+
 def test_new_columns_are_refused_where_they_are_not_wanted(make: Maker) -> None:
     sink = make()
     sink.commit(written(sink, 0, table(id=[1])))

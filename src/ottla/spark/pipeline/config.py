@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.errors import ConfigError
+from ottla.errors import ConfigError, PipelineFileError
 from ottla.spark.pipeline.ddl import parse_schema
 from ottla.spark.pipeline.keys import SECTIONS
 from ottla.spark.pipeline.toml_file import TomlFile
@@ -121,10 +121,13 @@ class _Builder:
             if run[key] < 1:
                 raise self._toml.complain("at least 1 is expected", "run", key)
         checkpoint = self._path(run["checkpoint"])
+        decode = self._decode(sink, checkpoint)
+        if decode.schema is not None and transform["sql"] is None and transform["python"] is None:
+            self._check_partitions(sink, [*decode.schema.names, *(f"_{name}" for name in decode.metadata)])
         return Pipeline(
             self._file,
             source,
-            self._decode(sink, checkpoint),
+            decode,
             transform["sql"],
             transform["python"],
             self._expectations(),
@@ -137,11 +140,19 @@ class _Builder:
 
     def _path(self, text: str) -> str:
         if "://" in text and not text.startswith("file://"):
-            raise ConfigError(
+            raise PipelineFileError(
                 f"{self._file}: {text}: tables and checkpoints lie in a directory that this machine and all "
                 "executors can write; other kinds of storage are not offered"
             )
         return os.path.normpath(self._file.parent / text.removeprefix("file://"))
+
+    def _check_partitions(self, sink: Sink, columns: list[str]) -> None:
+        for name in sink.partition_by:
+            if name not in columns:
+                known = ", ".join(columns)
+                raise self._toml.complain(
+                    f"there is no column {name}; there are {known}", "sink", "partition_by"
+                )
 
     def _source(self) -> Source:
         keys = self._toml.table("source")

@@ -37,7 +37,10 @@ class SparkTasks:
         if not count:
             return []
         numbers = self._session.range(0, count, 1, count)
-        rows = numbers.mapInArrow(in_partition(work), "result binary").collect()
+        from ottla.spark.pipeline.task_errors import told_by_tasks
+
+        with told_by_tasks():
+            rows = numbers.mapInArrow(in_partition(work), "result binary").collect()
         return [pickle.loads(row["result"]) for row in rows]
 
 

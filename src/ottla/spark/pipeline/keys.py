@@ -68,7 +68,9 @@ SECTIONS: Sections = {
         "format": Key(str, "Where rows go.", SINK_FORMATS),
         "path": Key(str, "The table's directory (delta, iceberg, parquet)."),
         "partition_by": Key(list, "Columns whose values become directories."),
-        "evolve_schema": Key(bool, "Whether new columns are added to the table.", default=False),
+        "evolve_schema": Key(
+            bool, "Whether new columns, and new fields inside of columns, are added to the table.", default=False
+        ),
         "table": Key(
             str, "Name of the Iceberg table, namespace.name. Without it, `default.` and the path's last part."
         ),

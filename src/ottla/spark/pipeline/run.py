@@ -96,28 +96,37 @@ class Runner:
         return self._summary
 
     def _go(self, *, stop_at_end: bool) -> None:
-        batch, position = self._resume()
+        batch, position = 0, None
+        knows_where = False
         while True:
             began = time.monotonic()
             try:
-                with closing(StreamPlan(self._options)) as source:
-                    if position is None:
-                        position = source.initial()
-                        self._checkpoint.save_start(position)
-                    if stop_at_end:
-                        source.stop_at_the_end_of_now()
-                    batch, position = self._catch_up(source, batch, position)
+                if not knows_where:
+                    batch, position = self._resume()
+                    knows_where = True
+                batch, position = self._round(batch, position, stop_at_end=stop_at_end)
             except (BrokerError, OSError) as error:
                 # A pipeline that runs for long waits for a broker that is away; a batch that was begun is done again.
                 if stop_at_end or not (isinstance(error, OSError) or error.retriable):
                     raise
                 self._watcher.note(f"{error}; trying again")
-                batch, position = self._resume()
-            self._summary.offsets = dict(position.offsets) if position else {}
+                knows_where = False
             if stop_at_end:
                 return
             assert self._pipeline.interval_s is not None
             self._wait(max(0.0, self._pipeline.interval_s - (time.monotonic() - began)))
+
+    def _round(self, batch: int, position: Position | None, *, stop_at_end: bool) -> tuple[int, Position]:
+        """From where it stands to the present end."""
+        with closing(StreamPlan(self._options)) as source:
+            if position is None:
+                position = source.initial()
+                self._checkpoint.save_start(position)
+            if stop_at_end:
+                source.stop_at_the_end_of_now()
+            batch, position = self._catch_up(source, batch, position)
+        self._summary.offsets = dict(position.offsets)
+        return batch, position
 
     def _catch_up(self, source: StreamPlan, batch: int, position: Position) -> tuple[int, Position]:
         """Batch after batch, until nothing is new."""

@@ -173,7 +173,10 @@ class SqlBatch:
 
 
 def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
-    done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
+    from ottla.spark.pipeline.task_errors import told_by_tasks
+
+    with told_by_tasks():
+        done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
     return [pickle.loads(row["result"]) for row in done]
 
 

@@ -23,6 +23,7 @@ from ottla.errors import ConfigError
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import reshaped
 from ottla.spark.pipeline.file_stats import file_stats
+from ottla.spark.pipeline.growth import union
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")  # what Hive writes as %XX in directory names
@@ -63,7 +64,7 @@ class TableWriter:
     def write(self, rows: pa.Table) -> None:
         if not rows.num_rows and self.schema is not None:
             return
-        rows = _fitted(rows, self._layout.schema)
+        rows = fitted(rows, self._layout.schema)
         if self.schema is None or not self.schema.equals(rows.schema):
             self._close_files()
             self.schema = rows.schema
@@ -138,13 +139,15 @@ class _File:
         return NewFile(self._path, self._rows, os.path.getsize(self._full), self._values, json.dumps(stats))
 
 
-def _fitted(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    """Rows whose columns have the types that the table has for them; columns that it has not stay as they are."""
+def fitted(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    """Rows whose columns have the types that the table has for them; what it has not stays as it is."""
     for index, name in enumerate(rows.schema.names if schema is not None else ()):
         at = schema.get_field_index(name) if schema is not None else -1
-        if at < 0 or schema is None or rows.schema.field(index).type == schema.field(at).type:
+        if at < 0 or schema is None:
             continue
-        kind = schema.field(at).type
+        kind = union(schema.field(at).type, rows.schema.field(index).type)
+        if rows.schema.field(index).type == kind:
+            continue
         try:
             rows = rows.set_column(index, name, reshaped(rows.column(index), kind))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ottla.errors import ConfigError
+from ottla.errors import PipelineFileError
 
 _KINDS: dict[type, str] = {str: "a text", bool: "true or false", int: "a whole number"}
 
@@ -37,7 +37,7 @@ class TomlFile:
         try:
             self._tables = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{path}: {error}") from None
+            raise PipelineFileError(f"{path}: {error}") from None
         self._sections = sections
         for name in self._tables:
             if name not in sections:
@@ -57,10 +57,10 @@ class TomlFile:
             raise self.complain(f"write [[{section}]], with two brackets", section, None)
         return [self._checked(section, one, index) for index, one in enumerate(found)]
 
-    def complain(self, message: str, section: str, key: str | None, index: int = 0) -> ConfigError:
+    def complain(self, message: str, section: str, key: str | None, index: int = 0) -> PipelineFileError:
         line = _line_of(self._text, section, key, index)
         place = f"{self.path}:{line}" if line else str(self.path)
-        return ConfigError(f"{place}: [{section}]{f' {key}' if key else ''}: {message}")
+        return PipelineFileError(f"{place}: [{section}]{f' {key}' if key else ''}: {message}")
 
     def _checked(self, section: str, found: dict[str, Any], index: int) -> dict[str, Any]:
         known = self._sections[section]

@@ -20,10 +20,11 @@ from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks, sql_failure
-from ottla.spark.pipeline.sinks.base import new_columns
+from ottla.spark.pipeline.sinks.base import growth
 from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.sinks.console import as_text
 from ottla.spark.pipeline.source import reader_options
+from ottla.spark.pipeline.table_files import fitted
 from ottla.spark.pipeline.tasks import Reading, RowReader
 from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
 from ottla.spark.ranges import Split
@@ -137,10 +138,11 @@ def _judge(pipeline: Pipeline, report: Report) -> None:
     if pipeline.sink.format in TABLE_FORMATS:
         sink = pipeline.sink
         try:
-            known = table_sink(pipeline).schema()
+            known = table_sink(pipeline).layout("validate", 0).schema
             if known is not None:
-                added = new_columns(known, report.schema, evolve=sink.evolve_schema, where=sink.path)
-                if added:
-                    report.notes.append(f"the table gets new columns: {', '.join(one.name for one in added)}")
+                rows = fitted(report.rows, known).schema
+                new = growth(known, rows, evolve=sink.evolve_schema, where=sink.path).names
+                if new:
+                    report.notes.append(f"the table gets new columns: {', '.join(new)}")
         except BrokerError as error:
             report.problems.append(str(error))

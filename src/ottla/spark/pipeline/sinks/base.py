@@ -1,4 +1,4 @@
-"""What every sink knows of a batch, and how a table's schema takes up new columns."""
+"""What every sink knows of a batch, and what a table must take up to hold it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ottla.errors import BrokerError, ConfigError
 from ottla.spark.offsets import from_nested, to_nested
 from ottla.spark.pipeline.ddl import type_name
+from ottla.spark.pipeline.growth import additions, union
 from ottla.spark.pipeline.table_files import Layout, NewFile
 from ottla.spark.stream import Position
 
@@ -81,23 +82,36 @@ def prefix_of(app_id: str, batch: int) -> str:
     return f"part-{app_id[:8]}-{batch:09d}"
 
 
-def new_columns(table: pa.Schema, rows: pa.Schema, *, evolve: bool, where: str) -> list[pa.Field]:
-    """The columns that rows have and a table has not; an error where it may not take them."""
-    found = []
+@dataclass(frozen=True)
+class Growth:
+    """What a table has to take up before it can hold some rows."""
+
+    columns: list[pa.Field]  # as they are to be: new ones, and those that get fields inside
+    names: list[str]  # of what is new; `column.field` inside of others
+
+
+def growth(table: pa.Schema, rows: pa.Schema, *, evolve: bool, where: str) -> Growth:
+    """What rows have and a table has not; an error where it may not take that."""
+    columns: list[pa.Field] = []
+    found: list[tuple[str, pa.DataType]] = []
     for column in rows:
         at = table.get_field_index(column.name)
         if at < 0:
-            found.append(column.with_nullable(True))
-        elif not _same(table.field(at).type, column.type):
-            known, seen = type_name(table.field(at).type), type_name(column.type)
-            if not (evolve and pa.types.is_struct(column.type)):
-                raise PipelineError(
-                    f"{where}: column {column.name} is {known} there, and {seen} in the new rows"
-                )
+            columns.append(column.with_nullable(True))
+            found.append((column.name, column.type))
+            continue
+        known = table.field(at)
+        kind = union(known.type, column.type)
+        if not _same(kind, column.type):
+            there, here = type_name(known.type), type_name(column.type)
+            raise PipelineError(f"{where}: column {column.name} is {there} there, and {here} in the new rows")
+        if inside := list(additions(column.name, known.type, kind)):
+            columns.append(known.with_type(kind))
+            found += inside
     if found and not evolve:
-        names = ", ".join(f"{one.name} {type_name(one.type)}" for one in found)
+        names = ", ".join(f"{name} {type_name(kind)}" for name, kind in found)
         raise PipelineError(f"{where} has no column for: {names}; evolve_schema = true adds new columns")
-    return found
+    return Growth(columns, [name for name, _ in found])
 
 
 def _same(left: pa.DataType, right: pa.DataType) -> bool:

@@ -21,7 +21,7 @@ from ottla.spark.pipeline.sinks.base import (
     Landed,
     PipelineError,
     checked_partitions,
-    new_columns,
+    growth,
     prefix_of,
 )
 from ottla.spark.pipeline.table_files import Layout, NewFile
@@ -87,17 +87,9 @@ class DeltaSink:
             raise PipelineError(f"{self.path}: batch {commit.batch} was not committed: {error}") from error
 
     def _add_columns(self, table: DeltaTable, rows: pa.Schema) -> None:
-        known = _arrow_schema(table)
-        grown = [
-            field
-            for field in rows
-            if pa.types.is_struct(field.type)
-            and (at := known.get_field_index(field.name)) >= 0
-            and known.field(at).type != field.type
-        ]
-        added = new_columns(known, rows, evolve=self._evolve, where=self.path)
-        if added or (grown and self._evolve):
-            table.alter.add_columns(list(Schema.from_arrow(_nullable(pa.schema([*added, *grown]))).fields))
+        grown = growth(_arrow_schema(table), rows, evolve=self._evolve, where=self.path)
+        if grown.columns:
+            table.alter.add_columns(list(Schema.from_arrow(pa.schema(grown.columns)).fields))
             table.update_incremental()
 
     def compact(self) -> str:

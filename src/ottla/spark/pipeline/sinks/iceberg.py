@@ -24,7 +24,7 @@ from ottla.spark.pipeline.sinks.base import (
     Landed,
     PipelineError,
     checked_partitions,
-    new_columns,
+    growth,
     prefix_of,
 )
 from ottla.spark.pipeline.sinks.iceberg_compaction import compact_table
@@ -134,11 +134,10 @@ class IcebergSink:
             change.set_properties({_FACTS + commit.app_id: facts})
 
     def _add_columns(self, change: Transaction, table: pa.Schema, rows: pa.Schema) -> None:
-        added = new_columns(table, rows, evolve=self._evolve, where=self.path)
-        grown = [field for field in rows if pa.types.is_nested(field.type) and self._evolve]
-        if added or any(table.field(field.name).type != field.type for field in grown):
+        grown = growth(table, rows, evolve=self._evolve, where=self.path)
+        if grown.columns:
             with change.update_schema() as schema:
-                schema.union_by_name(pa.schema([field.with_nullable(True) for field in rows]))
+                schema.union_by_name(pa.schema(grown.columns))
 
     def compact(self) -> str:
         table = self._table()

@@ -12,6 +12,8 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from ottla.spark.pipeline.decode import aligned
+
 _SMALL_BYTES = 64 << 20
 _TARGET_BYTES = 256 << 20
 
@@ -62,9 +64,5 @@ def _merge(path: str, files: list[DataFile], schema: pa.Schema) -> str:
     columns = pa.schema([pa.field(field.name, field.type) for field in schema])
     with pq.ParquetWriter(target, columns, compression="snappy") as writer:
         for source in sources:
-            rows = pq.read_table(source, partitioning=None)
-            for field in columns:
-                if field.name not in rows.schema.names:
-                    rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
-            writer.write_table(rows.select(columns.names).cast(columns))
+            writer.write_table(aligned(pq.read_table(source, partitioning=None), columns))
     return target

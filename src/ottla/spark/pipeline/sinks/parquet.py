@@ -28,7 +28,7 @@ from ottla.spark.pipeline.sinks.base import (
     Landed,
     PipelineError,
     checked_partitions,
-    new_columns,
+    growth,
     prefix_of,
 )
 from ottla.spark.pipeline.sinks.parquet_log import CommitLog, Entry
@@ -87,8 +87,9 @@ class ParquetSink:
         if known is None:
             return schema_text(pa.schema([field.with_nullable(True) for field in rows]))
         table = parse_schema(known)
-        for field in new_columns(table, rows, evolve=self._evolve, where=self.path):
-            table = table.append(field)
+        for field in growth(table, rows, evolve=self._evolve, where=self.path).columns:
+            at = table.get_field_index(field.name)
+            table = table.append(field) if at < 0 else table.set(at, field)
         return schema_text(table)
 
     def _settle(self) -> None:
