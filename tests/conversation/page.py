@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tests.conversation import known, recording
+from tests.conversation import known, recording, suites
 
 PAGE = Path(__file__).parents[2] / "docs/compatibility.md"
 
@@ -40,7 +40,7 @@ def page() -> str:
             for entry in entries
         )
         parts.append(f"## {section}\n\n| | Kafka 4.2 | ottla | why |\n| --- | --- | --- | --- |\n{rows}")
-    parts.append(_VERSIONS + _table(answers))
+    parts += [suites.section(), _VERSIONS + _table(answers)]
     return "\n".join(parts)
 
 
