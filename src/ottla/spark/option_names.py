@@ -127,7 +127,7 @@ REFUSED = {
     "kafka.value.deserializer": "values are bytes: cast the column",
     "kafka.key.serializer": "keys are bytes or strings: cast the column",
     "kafka.value.serializer": "values are bytes or strings: cast the column",
-    "kafka.enable.auto.commit": "progress is in Spark's checkpoint; the listener ottla.spark.progress.GroupProgress commits it too",
+    "kafka.enable.auto.commit": "progress is in Spark's checkpoint; the listener GroupProgress commits it too",
     "kafka.interceptor.classes": "there are no Java classes in this reader",
 }
 
