@@ -65,6 +65,8 @@ def main() -> None:
     if args.without_kafka:
         scale = dataclasses.replace(scale, kafka_rounds=0)
     figures = []
+    if args.dir:
+        args.dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=args.dir) as work_dir:
         for name in args.only:
             print(f"{name} ...", flush=True)

@@ -765,6 +765,11 @@ class Transactions(Behaviours):
         assert (row["coordinator"], row["state"]) == (1, "Ongoing")
         assert self.listed(ottla, topic, "--state", "Ongoing") == [row]
         assert self.listed(ottla, topic, "--state", "Empty", "--state", "CompleteCommit") == []
+        assert self.listed(ottla, topic, "--transactional-id-pattern", f"(?i:{topic.upper()})") == [row]
+        assert self.listed(ottla, topic, "--pattern", f"{topic}.+") == []
+        refused = ottla("transactions", "list", "--pattern", "(")
+        assert refused.exit_code == 1
+        assert "INVALID_REGULAR_EXPRESSION" in refused.stderr
         assert re.search(rf"^{topic} +1 +\d+ +Ongoing$", ottla.ok("transactions", "list"), re.MULTILINE)
         found = self.described(ottla, topic)
         assert found["partitions"] == [f"{topic}-0"]

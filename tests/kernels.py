@@ -84,3 +84,14 @@ def both() -> tuple[ModuleType, ModuleType]:
         for name, module in current.items():
             sys.modules[f"ottla.records.{name}"] = module
             setattr(ottla.records, name, module)
+
+
+def interpreted(kernel: ModuleType) -> ModuleType:
+    """The same kernel, of any floor, from its source and under another name."""
+    path = SOURCE.parents[1] / f"{kernel.__name__.replace('.', '/')}.py"
+    spec = importlib.util.spec_from_file_location(f"interpreted_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -11,9 +11,10 @@ import pytest
 from ottla.api.access import CLUSTER_NAME, NOT_ASKED, Operation, Resource
 from ottla.cluster import controller
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.api.conftest import MakeWorld
-from tests.api.world import Refusing, World
+from tests.api.world import NODE, Refusing, World
 
 VERSIONS = range(14)
 ALL_TOPIC_OPERATIONS = 3576  # as Kafka 4.2 lists them where nothing is refused
@@ -145,6 +146,35 @@ def test_many_who_ask_for_a_missing_topic_make_it_once(make_world: MakeWorld) ->
     assert world.runtime.run_pending() == 2  # one change of the store, one log
     assert list(world.image.topics) == ["new"]
     assert world.services.topics_being_made == set()
+
+
+def test_a_topic_is_not_there_before_its_logs_are(make_world: MakeWorld) -> None:
+    world = make_world(queued=True)
+    world.call(by_name("new"), 12, [])
+    assert world.runtime.run_one()  # the change of the store
+    answers: list[Any] = []
+    topic_id = world.image.topics["new"].topic_id
+    for request in (by_name("new"), by_id(topic_id), MetadataRequest(topics=None)):
+        world.call(request, 12, answers)
+    assert [[topic.error_code for topic in answer.topics] for answer in answers] == [
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+        [ErrorCode.UNKNOWN_TOPIC_ID],
+        [],
+    ]
+    assert world.runtime.run_pending() == 1  # the log
+    assert codes(world.ask(by_name("new")).topics) == {"new": ErrorCode.NONE}
+
+
+def test_a_partition_that_is_added_has_no_leader_before_it_has_a_log(make_world: MakeWorld) -> None:
+    world = make_world(queued=True)
+    world.make_topic("t", 1)
+    count = CreatePartitionsTopic(name="t", count=2)
+    world.call(CreatePartitionsRequest(topics=[count], timeout_ms=1000), 3, [])
+    assert world.runtime.run_one()  # the change of the store
+    answers: list[Any] = []
+    world.call(by_name("t"), 12, answers)
+    found = [(one.error_code, one.leader_id) for one in answers[0].topics[0].partitions]
+    assert found == [(ErrorCode.NONE, NODE), (ErrorCode.LEADER_NOT_AVAILABLE, -1)]
 
 
 @pytest.mark.parametrize("name", ["a b", "__consumer_offsets"])

@@ -48,8 +48,9 @@ class Client:
 
     def answered(self, call: Call, response: Any) -> None:
         key, version = call.api_key, call.version
-        received = b"".join(frame.response_parts(key, version, call.correlation_id, response))[4:]
-        correlation_id, message = frame.decode_response(key, version, received)
+        if not isinstance(response, bytes):  # which is a whole frame already
+            response = b"".join(frame.response_parts(key, version, call.correlation_id, response))
+        correlation_id, message = frame.decode_response(key, version, response[4:])
         assert correlation_id == call.correlation_id
         self._answers.append(message)
 

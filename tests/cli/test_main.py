@@ -183,3 +183,12 @@ def test_version_shows_ottla_python_kernel_codecs_and_libraries() -> None:
     assert {"crc32c", "cramjam"} <= set(facts["libraries"])
     for shown in (facts["ottla"], facts["python"], facts["kernel"], "zstd", facts["libraries"]["crc32c"]):
         assert shown in text
+
+
+@pytest.mark.parametrize("group", ["groups", "log", "pipeline", "spark", "topics", "transactions"])
+def test_a_group_says_of_each_command_what_it_does_in_a_whole_sentence(group: str) -> None:
+    shown = run("-m", "ottla", group, "--help").stdout
+    commands = shown.partition("Commands:\n")[2]
+    assert commands.count("\n") >= 3
+    assert "..." not in commands
+    assert "completion" not in shown

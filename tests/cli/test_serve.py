@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -185,6 +186,20 @@ class TestSettings:
         assert one_broker(options).config.num_partitions == 5
         assert one_broker(options).listen.port == 1234
         assert one_broker(Options(config=file, data=tmp_path, listen="127.0.0.1:9")).listen.port == 9
+
+    def test_clients_are_shown_the_addresses_that_hold(self, tmp_path: Path) -> None:
+        file = tmp_path / "server.properties"
+        file.write_text("listeners=PLAINTEXT://127.0.0.1:1234\nadvertised.listeners=PLAINTEXT://a:1234\n")
+
+        def shown(**options: Any) -> tuple[Any, Any]:
+            config = one_broker(Options(data=tmp_path, **options)).config
+            return config.listeners, config.advertised_listeners
+
+        assert shown() == (("PLAINTEXT://127.0.0.1:9092",), None)
+        assert shown(config=file) == (("PLAINTEXT://127.0.0.1:1234",), ("PLAINTEXT://a:1234",))
+        assert shown(config=file, listen=":9") == (("PLAINTEXT://:9",), None)
+        there = shown(config=file, listen="[::1]:9", advertise="b:7", node=2)
+        assert there == (("PLAINTEXT://[::1]:10",), ("PLAINTEXT://b:8",))
 
     def test_the_next_broker_has_the_next_port_and_a_directory_of_its_own(self, tmp_path: Path) -> None:
         third = one_broker(Options(data=tmp_path, listen="127.0.0.1:9092", http="127.0.0.1:9644", node=3))

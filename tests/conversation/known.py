@@ -111,23 +111,6 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             ottla=r"\(default\)",
         ),
         Known(
-            "ListTransactions v2",
-            "Picks transactions by a pattern.",
-            "Has v0 and v1 only.",
-            "A pattern that takes for ever must not stop the broker.",
-            step=r"ListTransactions v2: .*",
-            ottla='"the connection is closed"',
-        ),
-        Known(
-            "ListTransactions v2 in ApiVersions",
-            "ListTransactions ends at v2.",
-            "ListTransactions ends at v1.",
-            "What is not served is not named.",
-            step=r"ApiVersions v.*",
-            path=r"api_keys\.66\.max_version",
-            kafka="2",
-        ),
-        Known(
             "Tiered storage",
             "Has its topic settings even where it is turned off.",
             "Does not have them.",

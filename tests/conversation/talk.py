@@ -187,9 +187,14 @@ class Talk:
         return topic_id
 
     def settle(self) -> None:
-        """Wait until the changes so far have come to every part of the broker: they come in their order."""
-        self._settled += 1
-        self.topic(f"settled-{id(self)}-{self._settled}")
+        """Wait until the changes so far have come to every part of the broker: they come in their order.
+
+        Kafka's topics come before settings do, and changes that it makes together are seen one by one. So the first
+        topic may be there too early; with the second, all parts are done with the first.
+        """
+        for _ in range(2):
+            self._settled += 1
+            self.topic(f"settled-{id(self)}-{self._settled}")
 
     def await_no_topic(self, name: str) -> None:
         """Wait until nobody knows it any more."""

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.coordinator.commit_kernel import CommittedOffset
 from ottla.coordinator.group_records import (
-    CommittedOffset,
     GroupCodec,
     GroupMetadata,
-    GroupRecord,
     GroupValue,
     MemberMetadata,
     OffsetCommit,
+    SingleRecord,
 )
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import list_partition
@@ -61,7 +61,7 @@ records = st.one_of(
 
 
 @given(records)
-def test_a_record_is_read_as_it_was_written(record: GroupRecord) -> None:
+def test_a_record_is_read_as_it_was_written(record: SingleRecord) -> None:
     assert CODEC.decode(*CODEC.encode(record)) == record
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from ottla.cluster import controller
-from ottla.coordinator.loading import read_window
+from ottla.coordinator.loading import LoadedBatch, read_window
 from ottla.coordinator.result import LATER, Producer, Result, Shard
 from ottla.coordinator.runtime import Coordinator, InternalTopic, string_hash
 from ottla.errors import (
@@ -19,6 +19,7 @@ from ottla.errors import (
     RecordTooLargeError,
 )
 from ottla.records.control import Marker
+from ottla.records.kernel import encode_records
 from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
@@ -27,9 +28,11 @@ Pair = tuple[str, str | None]
 
 
 class Codec:
-    def encode(self, record: Pair) -> tuple[bytes, bytes | None]:
-        key, value = record
-        return key.encode(), None if value is None else value.encode()
+    def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> int:
+        for delta, (key, value) in enumerate(records, first_delta):
+            encoded = (time_delta, key.encode(), None if value is None else value.encode(), ())
+            encode_records(batch, [encoded], 0, [delta])
+        return len(records)
 
     def decode(self, key: bytes | None, value: bytes | None) -> Pair | None:
         return None if key is None else (key.decode(), None if value is None else value.decode())
@@ -45,18 +48,20 @@ class Values:
         self.ended: BrokerError | None = None
         self.is_loaded = False
 
-    def replay(self, record: Pair, offset: int, producer_id: int) -> None:
+    def replay(self, records: Sequence[Pair], first_offset: int, producer_id: int) -> None:
         if producer_id >= 0:
-            self.pending.setdefault(producer_id, []).append(record)
-        elif record[1] is None:
-            self.values.pop(record[0], None)
-        else:
-            self.values[record[0]] = record[1]
+            self.pending.setdefault(producer_id, []).extend(records)
+            return
+        for key, value in records:
+            if value is None:
+                self.values.pop(key, None)
+            else:
+                self.values[key] = value
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
-        for record in self.pending.pop(producer_id, []):
-            if committed:
-                self.replay(record, offset, -1)
+        records = self.pending.pop(producer_id, [])
+        if committed:
+            self.replay(records, offset, -1)
 
     def loaded(self, now_ms: int) -> None:
         self.is_loaded = True
@@ -168,14 +173,20 @@ def test_what_is_written_in_one_turn_is_one_batch_in_its_order(world: Coordinate
     world.runtime.run_pending()
     assert answers == [["put"]] * 40
     assert (in_txn, large) == (["put"], ["put"])
+    batches = _batches(world)
+    assert [len(batch.records) for batch in batches] == [20, 1, 20, 1]
+    written = [value for batch in batches for _, (_, value) in batch.records]
+    assert written == [*map(str, range(20)), "in a transaction", *map(str, range(20, 40)), "x" * 200_000]
+
+
+def _batches(world: Coordinated) -> list[LoadedBatch[Pair]]:
+    """What is in the partition of key k."""
     partition = world.replicas.partition(TopicPartition(TOPIC.name, world.coordinator.partition_of("k")))
     assert partition is not None
     assert partition.log is not None
     window = read_window(partition.log, 0, Codec())
     assert window is not None
-    assert [len(batch.records) for batch in window.batches] == [20, 1, 20, 1]
-    written = [value for batch in window.batches for _, (_, value) in batch.records]
-    assert written == [*map(str, range(20)), "in a transaction", *map(str, range(20, 40)), "x" * 200_000]
+    return window.batches
 
 
 def test_what_was_not_appended_in_its_turn_is_told_when_the_partition_goes(world: Coordinated) -> None:
@@ -251,6 +262,26 @@ def test_records_that_are_too_large_change_nothing(world: Coordinated) -> None:
     assert undone == [True]
     assert world.get("k") == [None]
     assert world.put("k", "v") == ["put"]
+
+
+def test_what_cannot_be_written_does_not_disturb_what_others_write_in_the_same_turn(
+    world: Coordinated,
+) -> None:
+    world.turns = False
+    before = world.put("k", "before")
+    too_large = world.put("k", "x" * 2_000_000)
+    with pytest.raises(UnicodeEncodeError):
+        world.run("k", lambda state, now_ms: Result("put", [("k", "half of it"), ("k", "\ud800")]))
+    after = world.put("k", "after")
+    world.turns = True
+    assert world.get("k") == ["after"]
+    assert (before, [type(answer) for answer in too_large], after) == (
+        ["put"],
+        [RecordTooLargeError],
+        ["put"],
+    )
+    (found,) = _batches(world)
+    assert [value for _, (_, value) in found.records] == ["before", "after"]
 
 
 def test_a_command_that_breaks_is_answered_and_the_state_read_again(world: Coordinated) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.coordinator.pattern_syntax import PatternError
-from ottla.coordinator.topic_patterns import TopicPattern
+from ottla.coordinator.topic_patterns import NamePattern
 
 NAMES = [
     "",
@@ -42,7 +42,7 @@ IN_PYTHON = {r"\x{66}oo": "foo", r"\A.*\d\z": r"\A.*\d\Z", "a{,2}": r"a\{,2\}", 
     ],
 )  # fmt: skip
 def test_patterns_match_what_pythons_match(pattern: str) -> None:
-    compiled, expected = TopicPattern(pattern), re.compile(IN_PYTHON.get(pattern, pattern))
+    compiled, expected = NamePattern(pattern), re.compile(IN_PYTHON.get(pattern, pattern))
     assert [compiled.matches(name) for name in NAMES] == [bool(expected.fullmatch(name)) for name in NAMES]
 
 
@@ -57,8 +57,25 @@ def test_patterns_match_what_pythons_match(pattern: str) -> None:
     ],
 )  # fmt: skip
 def test_what_only_re2_has_means_what_it_says(pattern: str, same: str) -> None:
-    compiled, expected = TopicPattern(pattern), re.compile(same)
+    compiled, expected = NamePattern(pattern), re.compile(same)
     assert [compiled.matches(name) for name in NAMES] == [bool(expected.fullmatch(name)) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        (".+", "a b", True), (".+", "a\nb", False), ("(?s).+", "a\nb", True), ("(?s:.).", "\n\n", False),
+        ("[^a]+", "é/", True), (r"\w+", "é", False), (r"\W", "é", True), (r"a\sb", "a b", True),
+        (r"\pL+", "éß", True), (r"\p{Greek}+", "αβ", True), (r"\p{Greek}+", "ab", False), (r"\p{Latin}+", "é", True),
+        (r"\p{Common}", "/", True), (r"\p{Any}+", "é/", True), ("[α-ω]+", "βγ", True), ("(?i)É+", "éÉ", True),
+        ("(?i)[É-Ê]+", "éê", True), ("[É-Ê]+", "éê", False), ("[[:punct:]]", "/", True), ("[[:space:]]", "\t", True),
+        (r"\x{1f600}", "\U0001f600", True), ("a|b", "", False), ("a?", "", True),
+    ],
+)  # fmt: skip
+def test_names_may_have_any_characters_if_the_pattern_is_told_which(
+    pattern: str, name: str, matches: bool
+) -> None:
+    assert NamePattern(pattern, frozenset(name)).matches(name) is matches
 
 
 @pytest.mark.parametrize(
@@ -71,20 +88,20 @@ def test_what_only_re2_has_means_what_it_says(pattern: str, same: str) -> None:
 )  # fmt: skip
 def test_what_is_no_pattern_or_too_large_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
-        TopicPattern(pattern)
+        NamePattern(pattern)
 
 
 @pytest.mark.parametrize(
     "pattern", ["(a*)*b", "(a|a)*b", "(a|aa)+b", "(.*a){1,300}b", "((a{0,30}){0,30})b", "(.*)(.*)(.*)(.*)b"]
 )
 def test_a_pattern_that_would_take_for_ever_takes_a_bounded_number_of_steps(pattern: str) -> None:
-    compiled = TopicPattern(pattern)
+    compiled = NamePattern(pattern)
     assert not compiled.matches("a" * 249)
     assert compiled.work < 249 * 2000 * 2
 
 
 def test_names_cost_little_once_the_pattern_has_seen_their_like() -> None:
-    compiled = TopicPattern("(topic|table)-[0-9]+")
+    compiled = NamePattern("(topic|table)-[0-9]+")
     for number in range(1000):
         assert compiled.matches(f"topic-{number}")
     assert compiled.work < 1000 * 25
@@ -106,6 +123,6 @@ pieces = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(pattern=pieces, names=st.lists(st.text("ab-1", max_size=6), max_size=5))
 def test_random_patterns_match_what_pythons_match(pattern: str, names: list[str]) -> None:
-    compiled: Any = TopicPattern(pattern)
+    compiled: Any = NamePattern(pattern)
     for name in names:
         assert compiled.matches(name) == bool(re.fullmatch(pattern, name)), (pattern, name)

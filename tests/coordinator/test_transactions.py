@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ottla.cluster import controller
 from ottla.coordinator.result import Result
-from ottla.coordinator.transaction import MAX_EPOCH
-from ottla.coordinator.transaction_records import Status, TransactionRecord
+from ottla.coordinator.transaction import EPOCH_BUMP, MAX_EPOCH, Expected, completed, ended
+from ottla.coordinator.transaction_records import Status, Transaction, TransactionRecord
 from ottla.coordinator.transactions import TRANSACTIONS_TOPIC
+from ottla.coordinator.verification import Verifier
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -121,18 +122,25 @@ def test_a_timeout_must_be_one_that_the_broker_allows(txns: Transacting, timeout
     assert code == (0 if fine else ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
 
-def _at_epoch(txns: Transacting, epoch: int) -> tuple[int, int]:
-    """A producer that has come far."""
-    producer_id, _ = txns.begin()
+def _change(txns: Transacting, change: Callable[[Transaction], Transaction]) -> Transaction:
+    """The transaction is another from now on, without anything that would come of it."""
     done: list[Any] = []
 
     def command(state: Any, now_ms: int) -> Any:
-        found = state.transactions[ID]._replace(producer_epoch=epoch)
-        return Result("set", [TransactionRecord(ID, found)])
+        changed = change(state.transactions[ID])
+        return Result(changed, [TransactionRecord(ID, changed)])
 
     txns.services.transactions.run(ID, command, lambda response, error: done.append(error or response))
     txns.runtime.run_pending()
-    assert done == ["set"]
+    (changed,) = done
+    assert isinstance(changed, Transaction)
+    return changed
+
+
+def _at_epoch(txns: Transacting, epoch: int) -> tuple[int, int]:
+    """A producer that has come far."""
+    producer_id, _ = txns.begin()
+    _change(txns, lambda txn: txn._replace(producer_epoch=epoch))
     return producer_id, epoch
 
 
@@ -201,6 +209,50 @@ def test_with_version_2_an_end_brings_a_new_epoch(txns: Transacting) -> None:
     assert txns.outcome() == "aborted"
 
 
+def _prepared(txn: Transaction, producer: Expected, fresh_id: int) -> Transaction:
+    prepared = ended(
+        txn, producer, commit=True, client_version=EPOCH_BUMP, fresh_id=fresh_id, now_ms=txn.updated_ms
+    )
+    assert prepared is not None
+    return prepared
+
+
+@pytest.mark.parametrize("epoch", [7, MAX_EPOCH - 1])
+def test_while_markers_are_written_a_producer_is_told_to_come_again_and_not_that_it_is_fenced(
+    txns: Transacting, epoch: int
+) -> None:
+    """As when they go to other brokers: the producer has its new epoch before they are there."""
+    old = Expected(*_at_epoch(txns, epoch))
+    assert txns.produce(old, version=12) == 0
+    fresh_id = old.producer_id + 1000
+    prepared = _change(txns, lambda txn: _prepared(txn, old, fresh_id))
+    after = completed(prepared, prepared.updated_ms)
+    new = (after.producer_id, after.producer_epoch)
+    assert new == ((old.producer_id, 8) if epoch == 7 else (fresh_id, 0))
+
+    again = ErrorCode.CONCURRENT_TRANSACTIONS
+    assert txns.end(new, commit=False, version=NEW).error_code == again
+    assert txns.end(old, commit=True, version=NEW).error_code == again
+    assert txns.add(new) == [again]
+    assert txns.produce(new, partition=1, version=12) == again
+    assert txns.init(producer_id=new[0], producer_epoch=new[1]).error_code == again
+    txns.crash()  # the markers are written when it is loaded
+    answer = txns.end(new, commit=False, version=NEW)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, new[0], new[1] + 1)
+    assert txns.outcome() == "committed"
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_without_version_2_an_end_before_the_last_one_is_done_is_to_come_again(
+    txns: Transacting, commit: bool
+) -> None:
+    producer = txns.begin()
+    assert txns.add(producer) == [0]
+    _change(txns, lambda txn: txn._replace(status=Status.PREPARE_COMMIT))
+    assert txns.end(producer, commit=commit).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert txns.end((producer[0], producer[1] + 1)).error_code == ErrorCode.PRODUCER_FENCED
+
+
 def test_with_version_2_an_abort_of_nothing_brings_a_new_epoch_too(txns: Transacting) -> None:
     producer = txns.begin()
     answer = txns.end(producer, version=NEW, commit=False)
@@ -259,6 +311,37 @@ def test_batches_that_follow_each_other_before_the_first_is_verified_all_get_in(
     world.runtime.run_pending()
     assert [world.produced(answer) for answer in answers] == [0] * 5
     world.close()
+
+
+class _Elsewhere:
+    """A coordinator on another broker, which answers when it is told to."""
+
+    def __init__(self, world: Transacting) -> None:
+        self._world = world
+        self._held: list[Callable[[], None]] = []
+        services = world.services
+        services.verifier = Verifier(services.transactions, world.replicas, self, services.node_id + 1)
+
+    def send(self, node_id: int, version: int, request: Any, done: Callable[[Any], None]) -> None:
+        self._held.append(lambda: done(self._world.ask(request, version)))
+
+    def answer(self) -> None:
+        self._held.pop(0)()
+        self._world.runtime.run_pending()
+
+
+def test_a_batch_does_not_overtake_one_whose_answer_is_still_on_its_way(txns: Transacting) -> None:
+    producer = txns.begin()
+    coordinator = _Elsewhere(txns)
+    answers: list[Any] = []
+    for sequence in (0, 1):
+        txns.call(txns.records(producer, 0, sequence), 12, answers)
+    coordinator.answer()
+    assert [txns.produced(answer) for answer in answers] == [0]
+    txns.call(txns.records(producer, 0, 2), 12, answers)  # now that the partition is known to be part of it
+    assert len(answers) == 1
+    coordinator.answer()
+    assert [txns.produced(answer) for answer in answers] == [0] * 3
 
 
 def test_a_batch_does_not_overtake_one_that_was_refused(data: str) -> None:
@@ -401,6 +484,13 @@ def test_transactions_are_described_and_listed(txns: Transacting) -> None:
     txns.runtime.advance(2000)
     assert listed(duration_filter=1000, state_filters=["Ongoing"]) == {ID}
     assert txns.ask(ListTransactionsRequest(state_filters=["x"])).unknown_state_filters == ["x"]
+    assert listed(transactional_id_pattern="i.*|nothing") == {"idle"}
+    assert listed(transactional_id_pattern="dle") == set()
+    assert listed(transactional_id_pattern=".*", state_filters=["Ongoing"]) == {ID}
+    assert listed(transactional_id_pattern="") == {ID, "idle"}
+    refused = txns.ask(ListTransactionsRequest(transactional_id_pattern="*", state_filters=["x"]))
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.unknown_state_filters == []
 
 
 def test_the_producers_of_a_partition_are_described(txns: Transacting) -> None:

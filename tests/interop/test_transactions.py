@@ -146,6 +146,10 @@ def test_the_tool_lists_and_describes_what_is_open(
     listed = {row[0]: row[1:] for row in transactions("list")}
     node, producer_id, state = listed[name]
     assert (node, state) == ("1", "Ongoing")
+    assert [
+        row[0] for row in transactions("list", "--transactional-id-pattern", f"(?i){name.upper()}|x")
+    ] == [name]
+    assert transactions("list", "--transactional-id-pattern", f"{name}.+") == []
     (described,) = transactions("describe", "--transactional-id", name)
     assert described[:6] == ["1", name, producer_id, described[3], "Ongoing", "60000"]
     assert described[-1] == f"{topic}-0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import uuid
 from types import ModuleType
 from typing import Any
@@ -23,18 +22,10 @@ VERSIONS = range(ProduceRequest.FLEXIBLE_SINCE, ProduceRequest.VERSIONS[1] + 1)
 FLEXIBLE_SINCE = {api.key: api.flexible_since for api in APIS.values()}
 
 
-def interpreted() -> ModuleType:
-    source = request_kernel.__name__.replace(".", "/")
-    path = kernels.SOURCE.parents[1] / f"{source}.py"
-    spec = importlib.util.spec_from_file_location("interpreted_request_kernel", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BUILDS = [pytest.param(request_kernel, id="installed"), pytest.param(interpreted(), id="interpreted")]
+BUILDS = [
+    pytest.param(request_kernel, id="installed"),
+    pytest.param(kernels.interpreted(request_kernel), id="interpreted"),
+]
 
 partitions = st.builds(
     PartitionProduceData,

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ottla.errors import ConfigError
 from ottla.spark.environment import environment_archive
@@ -74,3 +75,7 @@ def test_the_archive_holds_packages_and_kernels_that_run_elsewhere(
     assert done.returncode == 0, done.stderr
     assert all(line.startswith(str(tmp_path / "elsewhere/site")) for line in done.stdout.splitlines())
     assert done.stdout.splitlines()[2].endswith(".so")
+
+
+def test_a_session_has_the_name_that_it_was_given(spark: SparkSession) -> None:
+    assert spark.sparkContext.appName == "ottla-tests"

@@ -32,6 +32,40 @@ def test_reads_and_writes_go_on_until_all_is_done(tmp_path: Path, monkeypatch: p
     assert file.pread(1, 99) == b""
 
 
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS])
+def test_a_file_that_cannot_tell_what_is_in_memory_is_asked_once_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    preadv, asked = os.preadv, []
+
+    def answer(fd: int, buffers: list[bytearray], at: int, flags: int = 0) -> int:
+        if flags:
+            asked.append(at)
+            raise OSError(number, os.strerror(number))
+        return preadv(fd, buffers, at)
+
+    file = RealFileSystem().open(str(tmp_path / "f"), create=True)
+    file.pwrite(b"0123456789", 0)
+    monkeypatch.setattr(os, "preadv", answer)
+    assert file.pread_cached(4, 2) == b"2345"
+    assert file.pread_cached(4, 3) == b"3456"
+    assert file.is_cached(10, 0)
+    assert asked == [2]
+
+
+def test_another_error_of_a_file_that_is_asked_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    file = RealFileSystem().open(str(tmp_path / "f"), create=True)
+    monkeypatch.setattr(os, "preadv", fail)
+    for ask in (lambda: file.pread_cached(4, 2), lambda: file.is_cached(4, 2)):
+        with pytest.raises(OSError, match="Input/output error"):
+            ask()
+
+
 def test_a_map_follows_writes_and_is_read_only(tmp_path: Path) -> None:
     file = RealFileSystem().open(str(tmp_path / "f"), create=True)
     file.truncate(10)

@@ -6,7 +6,7 @@ with each topic; v10 tells topic ids, and from v12 on topics can be asked for by
 about ids only, as in Kafka.
 
 A missing topic that may be made (auto.create.topics.enable) is UNKNOWN_TOPIC_OR_PARTITION in this answer and there
-in one of the next: clients ask again.
+in one of the next: clients ask again. It is there once its logs are, since some clients come at once and only once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ottla.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ottla.storage.layout import is_topic_name
+from ottla.storage.layout import TopicPartition, is_topic_name
 
 KEY = 3
 
@@ -98,7 +98,8 @@ class _Answer:
     def topics(self) -> list[MetadataResponseTopic]:
         asked = self._request.topics
         if asked is None or (not asked and self._call.version < _NULL_IS_ALL_SINCE):
-            return [self._topic(t) for _, t in sorted(self._image.topics.items()) if self._visible(t.name)]
+            topics = (topic for _, topic in sorted(self._image.topics.items()))
+            return [self._topic(t) for t in topics if self._visible(t.name) and not self._is_new(t)]
         by_id = {topic.topic_id for topic in asked if topic.topic_id is not None}
         if by_id:
             return [self._by_id(topic_id) for topic_id in by_id]
@@ -109,27 +110,28 @@ class _Answer:
 
     def _by_id(self, topic_id: uuid.UUID) -> MetadataResponseTopic:
         found = self._image.topic_by_id(topic_id)
-        if found is None or not self._visible(
-            found.name
-        ):  # one that it may not see does not exist for a client
+        if found is None or self._is_new(found) or not self._visible(found.name):
+            # One that it may not see does not exist for a client.
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
         return self._topic(found)
 
     def _by_name(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
-        found, missing, hidden = [], [], []
+        found, new, missing, hidden = [], [], [], []
         for name in names:
             if not self._visible(name):
                 hidden.append(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            elif (topic := self._image.topics.get(name)) is not None:
-                found.append(self._topic(topic))
-            else:
+            elif (topic := self._image.topics.get(name)) is None:
                 missing.append(name)
+            elif self._is_new(topic):
+                new.append(self._missing(name, refused=False))
+            else:
+                found.append(self._topic(topic))
         creates = self._request.allow_auto_topic_creation
         creates = creates and self._services.metadata.broker_config.auto_create_topics_enable
         refused = {name for name in missing if creates and not self._may_create(name)}
         if creates:
             _make(self._services, (name for name in missing if name not in refused))
-        return [*found, *(self._missing(name, name in refused) for name in missing), *hidden]
+        return [*found, *new, *(self._missing(name, name in refused) for name in missing), *hidden]
 
     def _may_create(self, name: str) -> bool:
         allows = self._services.authorizer.allows
@@ -152,7 +154,7 @@ class _Answer:
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.is_internal,
-            partitions=[self._partition(*numbered) for numbered in enumerate(topic.partitions)],
+            partitions=[self._partition(topic.name, *numbered) for numbered in enumerate(topic.partitions)],
             topic_authorized_operations=self._operations(topic.name),
         )
 
@@ -161,12 +163,12 @@ class _Answer:
             return NOT_ASKED
         return authorized_operations(self._services.authorizer, self._call.peer, Resource.TOPIC, name)
 
-    def _partition(self, index: int, partition: PartitionInfo) -> MetadataResponsePartition:
+    def _partition(self, topic: str, index: int, partition: PartitionInfo) -> MetadataResponsePartition:
         live = self._image.brokers
         replicas, in_sync = list(partition.replicas), list(partition.isr)
         offline = [node for node in replicas if node not in live]
         leader, code = partition.leader, ErrorCode.NONE
-        if leader not in live:
+        if leader not in live or self._is_being_made(TopicPartition(topic, index)):
             leader, code = _NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE
         if self._call.version == 0 and offline:
             # v0 has no list of offline replicas: it leaves them out and says that something is missing.
@@ -182,6 +184,20 @@ class _Answer:
             isr_nodes=in_sync,
             offline_replicas=offline,
         )
+
+    def _is_new(self, topic: TopicInfo) -> bool:
+        """Whether all that this broker is to lead of a topic is still being made: it is as if there were none."""
+        mine = [
+            self._is_being_made(TopicPartition(topic.name, index))
+            for index, partition in enumerate(topic.partitions)
+            if partition.leader == self._services.node_id
+        ]
+        return bool(mine) and all(mine)
+
+    def _is_being_made(self, key: TopicPartition) -> bool:
+        """Whether this broker is to lead a partition that has no log yet: it would turn clients away."""
+        hosted = self._services.replicas.partition(key)
+        return hosted is not None and hosted.is_leader and hosted.log is None and not hosted.is_offline
 
 
 def _failed(name: str, code: ErrorCode) -> MetadataResponseTopic:

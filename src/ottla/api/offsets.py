@@ -1,6 +1,5 @@
-"""Committed offsets: OffsetCommit (v2 to v10), OffsetFetch (v1 to v10), OffsetDelete (v0).
+"""Committed offsets: OffsetFetch (v1 to v10), OffsetDelete (v0). OffsetCommit is in commits.py.
 
-OffsetCommit v2 to v4 may set an expiry, v6 brings leader epochs, v7 static members, v10 names topics by their id.
 OffsetFetch v2 can ask for all that a group has, v7 not to be told what a transaction may still change, v8 asks for
 many groups at once, v10 names topics by their id.
 
@@ -10,7 +9,7 @@ A group id may be empty here: consumers without a group keep offsets under it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
@@ -18,19 +17,13 @@ from ottla.api.gather import gather
 from ottla.api.groups import code_of, refusal
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.coordinator.commit_kernel import CommittedOffset
 from ottla.coordinator.group_offsets import Place
-from ottla.coordinator.group_records import CommittedOffset
-from ottla.coordinator.group_state import Codes, GroupState
+from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.offset_commands import Codes
 from ottla.coordinator.result import Result
-from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -54,111 +47,6 @@ _MANY_GROUPS_SINCE = 8
 _GROUP_ERROR_SINCE = 2  # OffsetFetch: an error of the whole group; before, each partition has it
 
 NO_OFFSET = -1
-
-
-# -- OffsetCommit
-
-
-@api(8)
-def offset_commit(services: Services, call: Call, request: OffsetCommitRequest) -> object:
-    if call.version >= _TOPIC_IDS_SINCE:
-        names = services.metadata.image.topic_names
-        for topic in request.topics:
-            topic.name = names.get(topic.topic_id, "") if topic.topic_id is not None else ""
-    if not services.authorizer.allows(call.peer, Operation.READ, Resource.GROUP, request.group_id):
-        return _commit_response(request, lambda _topic, _: ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    refused = _refused_commits(services, call, request)
-    commits = [
-        (
-            topic.name,
-            topic.topic_id,
-            [
-                (
-                    entry.partition_index,
-                    entry.committed_offset,
-                    entry.committed_leader_epoch,
-                    entry.committed_metadata or "",
-                )
-                for entry in topic.partitions
-                if not refused or (id(topic), entry.partition_index) not in refused
-            ],
-        )
-        for topic in request.topics
-    ]
-    if not any(partitions for _, _, partitions in commits):
-        return _commit_response(request, lambda topic, partition: refused[id(topic), partition])
-
-    def reply(codes: Codes | None, error: BrokerError | None) -> None:
-        failure = _commit_code(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-
-        def code(topic: OffsetCommitRequestTopic, partition: int) -> int:
-            found = refused.get((id(topic), partition))
-            if found is not None:
-                return found
-            return failure if codes is None else codes.get((topic.name, partition), ErrorCode.NONE)
-
-        is_fine = codes is not None and not codes and not refused
-        call.reply(_commit_response(request, None if is_fine else code))
-
-    services.groups.run(
-        request.group_id, lambda state, now_ms: state.commit(request, call.version, commits, now_ms), reply
-    )
-    return PENDING
-
-
-def _commit_code(error: BrokerError) -> int:
-    return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if isinstance(error, RecordTooLargeError) else error.code
-
-
-def _refused_commits(
-    services: Services, call: Call, request: OffsetCommitRequest
-) -> dict[tuple[int, int], int]:
-    """Partitions that nothing can be committed for, and why."""
-    image, allows = services.metadata.image, services.authorizer.allows
-    refused: dict[tuple[int, int], int] = {}
-    for topic in request.topics:
-        info = image.topics.get(topic.name)
-        code = ErrorCode.NONE
-        if call.version >= _TOPIC_IDS_SINCE and not topic.name:
-            code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif not allows(call.peer, Operation.READ, Resource.TOPIC, topic.name):
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif info is None:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        count = 0 if info is None or code else len(info.partitions)
-        for entry in topic.partitions:
-            if not 0 <= entry.partition_index < count:
-                refused[id(topic), entry.partition_index] = code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return refused
-
-
-def _commit_response(
-    request: OffsetCommitRequest, code: Callable[[OffsetCommitRequestTopic, int], int] | None
-) -> OffsetCommitResponse:
-    """What became of each partition; without `code` all is well."""
-    topics = []
-    for topic in request.topics:
-        if not topic.partitions:
-            continue
-        if code is None:
-            partitions = [_committed(entry.partition_index) for entry in topic.partitions]
-        else:
-            partitions = [
-                OffsetCommitResponsePartition(
-                    partition_index=entry.partition_index, error_code=code(topic, entry.partition_index)
-                )
-                for entry in topic.partitions
-            ]
-        topics.append(
-            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-        )
-    return OffsetCommitResponse(topics=topics)
-
-
-@lru_cache(maxsize=1000)
-def _committed(partition: int) -> OffsetCommitResponsePartition:
-    """Most partitions of most answers."""
-    return OffsetCommitResponsePartition(partition_index=partition)
 
 
 # -- OffsetFetch

@@ -1,8 +1,7 @@
 """Transactions as an administrator sees them: DescribeProducers (v0), DescribeTransactions (v0), ListTransactions (v0
-and v1).
+to v2).
 
-ListTransactions v1 picks by how long a transaction has been open. v2, by a pattern, is not there: a pattern that takes
-for ever would stop the broker.
+ListTransactions v1 picks by how long a transaction has been open, v2 by a pattern of its id.
 """
 
 from __future__ import annotations
@@ -16,7 +15,9 @@ from ottla.api.call import PENDING, Call
 from ottla.api.gather import gather
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.coordinator.pattern_syntax import PatternError
 from ottla.coordinator.result import Result
+from ottla.coordinator.topic_patterns import NamePattern
 from ottla.coordinator.transaction_records import Status, by_topic
 from ottla.coordinator.transaction_state import TransactionState
 from ottla.errors import BrokerError
@@ -130,6 +131,14 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
             ]
         )
 
+    def matched(found: list[list_transactions.TransactionState] | None, error: BaseException | None) -> None:
+        if found is None:
+            is_no_pattern = isinstance(error, PatternError)
+            code = ErrorCode.INVALID_REGULAR_EXPRESSION if is_no_pattern else ErrorCode.UNKNOWN_SERVER_ERROR
+            call.reply(ListTransactionsResponse(error_code=code))
+        else:
+            call.reply(ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found))
+
     def done(answers: list[tuple[Any, BrokerError | None]]) -> None:
         response = ListTransactionsResponse(unknown_state_filters=unknown)
         for found, error in answers:
@@ -142,10 +151,23 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
                 for state in found
                 if allows(peer, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, state.transactional_id)
             )
-        call.reply(response)
+        pattern, listed = request.transactional_id_pattern, response.transaction_states
+        if pattern:
+            # Not on the loop: there may be many ids.
+            services.runtime.run_blocking(lambda: _matching(pattern, listed), matched)
+        else:
+            call.reply(response)
 
     services.transactions.run_everywhere(command, done)
     return PENDING
+
+
+def _matching(
+    pattern: str, listed: list[list_transactions.TransactionState]
+) -> list[list_transactions.TransactionState]:
+    """Those whose ids match a pattern; PatternError if it is none."""
+    ids = NamePattern(pattern, frozenset("".join(state.transactional_id for state in listed)))
+    return [state for state in listed if ids.matches(state.transactional_id)]
 
 
 # -- DescribeProducers

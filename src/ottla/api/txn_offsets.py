@@ -15,9 +15,11 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups import OFFSETS_TOPIC
 from ottla.coordinator.markers import Codes
+from ottla.coordinator.offset_commands import Commits
 from ottla.coordinator.transaction import Expected
 from ottla.coordinator.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.protocol.commit_topic import entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -98,23 +100,11 @@ def _commit(
     reply: Callable[[GroupCodes | None, BrokerError | None], None],
 ) -> None:
     image = services.metadata.image
-    commits = [
-        (
-            topic.name,
-            None if topic.name not in image.topics else image.topics[topic.name].topic_id,
-            [
-                (
-                    entry.partition_index,
-                    entry.committed_offset,
-                    entry.committed_leader_epoch,
-                    entry.committed_metadata or "",
-                )
-                for entry in topic.partitions
-                if (topic.name, entry.partition_index) not in refused
-            ],
-        )
-        for topic in request.topics
-    ]
+    commits: Commits = []
+    for topic in request.topics:
+        info = image.topics.get(topic.name)
+        wanted = [entry for entry in topic.partitions if (topic.name, entry.partition_index) not in refused]
+        commits.append((topic.name, None if info is None else info.topic_id, entries_of(wanted)))
     services.groups.run(
         request.group_id, lambda state, now_ms: state.txn_offset_commit(request, commits, now_ms), reply
     )

@@ -18,13 +18,10 @@ from ottla.cli.client import (
     connect,
     parse_pair,
 )
+from ottla.cli.group import command_group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Show and change the settings of topics and brokers. A change takes effect without a restart.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = command_group(
+    "Show and change the settings of topics and brokers. A change takes effect without a restart."
 )
 
 

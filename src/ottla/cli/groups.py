@@ -18,14 +18,9 @@ from ottla.cli.client import (
     connect,
     misuse,
 )
+from ottla.cli.group import command_group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="List and describe consumer groups, move their offsets, delete them.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("List and describe consumer groups, move their offsets, delete them.")
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="GROUP", help="One group or more.")]
 MaybeNamesArgument = Annotated[

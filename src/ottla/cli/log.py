@@ -8,16 +8,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from ottla.cli.group import command_group
 from ottla.cli.log_options import Encoding, parse_bytes, parse_offsets, parse_time
 from ottla.logtools.source import Partition, Target, resolve
 from ottla.storage.fs import RealFileSystem
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Look into, check and repair Kafka log directories: ottla's or Apache Kafka's, with a broker running or not.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = command_group(
+    "Look into, check and repair Kafka log directories: ottla's or Apache Kafka's, with a broker running or not."
 )
 
 PathArgument = Annotated[

@@ -47,6 +47,8 @@ Examples:
   ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
+  ottla groups describe NAME   who reads what, and how far behind
+  ottla pipeline init          a file that lands topics in a table with Spark; `run` runs it
   ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
   ottla version                versions, and whether the kernel is compiled
 

@@ -8,14 +8,9 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client import JsonOption
+from ottla.cli.group import command_group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Land topics in tables (Delta, Iceberg, Parquet) or topics, exactly once.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("Land topics in tables (Delta, Iceberg, Parquet) or topics, exactly once.")
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The pipeline's file (TOML).", exists=True)

@@ -24,15 +24,10 @@ from ottla.cli.client import (
     next_step,
 )
 from ottla.cli.client_offsets import Place, bounds_of, parse_place, resolve
+from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Delete records from the beginning of partitions.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("Delete records from the beginning of partitions.")
 
 
 @app.callback()

@@ -86,7 +86,22 @@ def one_broker(options: Options) -> Settings:
     if options.advertise is not None:
         advertise = _shifted(advertise, shift)
     http = None if options.http == "off" else _shifted(parse_address(options.http, "--http"), shift)
+    config = BrokerConfig.from_properties(_with_addresses(options, properties, listen, advertise))
     return Settings(config, str(data / STORE), listen, advertise, http, shares_store=node is not None)
+
+
+def _with_addresses(
+    options: Options, properties: Mapping[str, str], listen: Address, advertise: Address
+) -> dict[str, str]:
+    """The properties as they would be had the addresses been set there: so that clients are shown what holds."""
+    shown = dict(properties)
+    if options.listen is not None or options.node is not None or "listeners" not in properties:
+        shown["listeners"] = f"PLAINTEXT://{listen}"
+    if options.advertise is not None:
+        shown["advertised.listeners"] = f"PLAINTEXT://{advertise}"
+    elif options.listen is not None:
+        shown.pop("advertised.listeners", None)
+    return shown
 
 
 def _shifted(address: Address, by: int) -> Address:

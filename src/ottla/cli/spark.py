@@ -9,14 +9,11 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.group import command_group
 from ottla.records.codec import Codec
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Check, mend and move whole data directories with Spark: one task for each segment or block of segments.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = command_group(
+    "Check, mend and move whole data directories with Spark: one task for each segment or block of segments."
 )
 
 DirectoryArgument = Annotated[

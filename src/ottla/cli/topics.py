@@ -20,14 +20,9 @@ from ottla.cli.client import (
     misuse,
     parse_pair,
 )
+from ottla.cli.group import command_group
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="List, describe, create, delete and widen topics, and ask for their offsets.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("List, describe, create, delete and widen topics, and ask for their offsets.")
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One topic or more.")]
 MaybeNamesArgument = Annotated[

@@ -20,6 +20,7 @@ from ottla.cli.client import (
     columns,
     fail,
 )
+from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.raw_client import raw_cluster
 from ottla.client.cluster import TRANSACTION
@@ -33,24 +34,28 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = command_group("List and describe transactions, and end one that hangs.")
 
 _NO_TRANSACTION = -1
+_PATTERNS_SINCE = 2
 StateOption = Annotated[
     list[str] | None,
     typer.Option("--state", help="Only those in this state, such as Ongoing. May be repeated."),
+]
+PatternOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transactional-id-pattern",
+        "--pattern",
+        help="Only those whose whole id is what this regular expression (of RE2) says.",
+    ),
 ]
 
 
 @app.command("list")
 def list_all(
     state: StateOption = None,
+    pattern: PatternOption = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
@@ -60,12 +65,15 @@ def list_all(
 
     \b
     Example:
-      ottla transactions list --state Ongoing
+      ottla transactions list --state Ongoing --pattern 'orders-.*'
     """
     found: list[dict[str, Any]] = []
+    request = ListTransactionsRequest(state_filters=state or [], transactional_id_pattern=pattern)
     with raw_cluster(bootstrap, settings, timeout) as cluster:
         for node_id in cluster.nodes():
-            answer = cluster.ask(node_id, ListTransactionsRequest(state_filters=state or []))
+            if pattern and cluster.connection(node_id).version(ListTransactionsRequest) < _PATTERNS_SINCE:
+                fail(f"broker {node_id} is too old to pick transactions by a pattern", "leave --pattern out")
+            answer = cluster.ask(node_id, request)
             check(answer.error_code, f"broker {node_id}")
             if answer.unknown_state_filters:
                 fail(f"there is no state {answer.unknown_state_filters[0]}", "try Ongoing, or CompleteCommit")

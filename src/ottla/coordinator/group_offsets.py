@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ottla.coordinator.group_records import CommittedOffset, OffsetCommit
+from ottla.coordinator.commit_kernel import CommittedOffset, store_commits
+from ottla.coordinator.group_records import OffsetCommit, OffsetCommits
 
 
 class Place(NamedTuple):
@@ -18,27 +19,26 @@ class Place(NamedTuple):
     partition: int
 
 
-class _Stored(NamedTuple):
-    value: CommittedOffset
-    written_at: int  # an offset in the internal topic: says which of two commits is the later one
-
-
 class Offsets:
     """Changed by replay only."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[Place, _Stored]] = {}
-        self._pending: dict[int, dict[tuple[str, Place], _Stored]] = {}  # by producer id
+        # By group, topic and partition.
+        self._committed: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._pending: dict[int, dict[tuple[str, Place], CommittedOffset]] = {}  # by producer id
         self._open: dict[str, dict[Place, set[int]]] = {}  # by group: the producers with something pending
 
     # -- questions
 
     def of(self, group: str) -> dict[Place, CommittedOffset]:
-        return {place: stored.value for place, stored in self._committed.get(group, {}).items()}
+        return {
+            Place(topic, partition): stored
+            for topic, partitions in self._committed.get(group, {}).items()
+            for partition, stored in partitions.items()
+        }
 
     def get(self, group: str, place: Place) -> CommittedOffset | None:
-        stored = self._committed.get(group, {}).get(place)
-        return None if stored is None else stored.value
+        return self._committed.get(group, {}).get(place.topic, {}).get(place.partition)
 
     def is_unstable(self, group: str, place: Place) -> bool:
         """Whether a transaction that has not ended is about to change it."""
@@ -46,48 +46,66 @@ class Offsets:
 
     def places(self, group: str) -> set[Place]:
         """All that is known of a group, pending or not."""
-        return {*self._committed.get(group, {}), *self._open.get(group, {})}
+        return {*self.of(group), *self._open.get(group, {})}
 
     def groups(self) -> Iterator[str]:
         yield from self._committed
 
     def pending(self) -> dict[int, dict[tuple[str, Place], CommittedOffset]]:
-        return {
-            producer: {key: stored.value for key, stored in entries.items()}
-            for producer, entries in self._pending.items()
-        }
+        return {producer_id: dict(entries) for producer_id, entries in self._pending.items()}
 
     # -- replay
 
     def replay(self, record: OffsetCommit, written_at: int, producer_id: int) -> None:
-        group, topic, partition, value = record
-        place = Place(topic, partition)
+        group, value = record.group, record.value
+        place = Place(record.topic, record.partition)
         if value is None:
             self._remove(group, place)
-        elif producer_id < 0:
-            self._put(group, place, _Stored(value, written_at))
+            return
+        value.written_at = written_at
+        if producer_id < 0:
+            self._of_topic(group, place.topic)[place.partition] = value
         else:
-            self._pending.setdefault(producer_id, {})[group, place] = _Stored(value, written_at)
+            self._pending.setdefault(producer_id, {})[group, place] = value
             self._open.setdefault(group, {}).setdefault(place, set()).add(producer_id)
+
+    def replay_many(self, commits: OffsetCommits, written_at: int, producer_id: int) -> None:
+        if producer_id >= 0:
+            for offset, record in enumerate(commits.singly(), written_at):
+                self.replay(record, offset, producer_id)
+            return
+        store_commits(
+            self._of_topic(commits.group, commits.topic),
+            commits.entries,
+            written_at,
+            commits.commit_timestamp,
+            commits.expire_timestamp,
+            commits.topic_id,
+        )
 
     def end_txn(self, producer_id: int, *, committed: bool) -> None:
         for (group, place), stored in self._pending.pop(producer_id, {}).items():
             self._close(group, place, producer_id)
-            known = self._committed.get(group, {}).get(place)
+            known = self.get(group, place)
             if committed and (known is None or known.written_at < stored.written_at):
-                self._put(group, place, stored)
+                self._of_topic(group, place.topic)[place.partition] = stored
 
-    def _put(self, group: str, place: Place, stored: _Stored) -> None:
-        places = self._committed.get(group)
-        if places is None:
-            places = self._committed[group] = {}
-        places[place] = stored
+    def _of_topic(self, group: str, topic: str) -> dict[int, CommittedOffset]:
+        """What is stored of a topic; there is a place for it now, if there was none."""
+        topics = self._committed.get(group)
+        if topics is None:
+            topics = self._committed[group] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        return partitions
 
     def _remove(self, group: str, place: Place) -> None:
-        places = self._committed.get(group)
-        if places is not None:
-            places.pop(place, None)
-            if not places:
+        topics = self._committed.get(group, {})
+        partitions = topics.get(place.topic, {})
+        if partitions.pop(place.partition, None) is not None and not partitions:
+            del topics[place.topic]
+            if not topics:
                 del self._committed[group]
         for producer_id in list(self._open.get(group, {}).get(place, ())):
             self._pending[producer_id].pop((group, place), None)

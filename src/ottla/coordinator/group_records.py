@@ -8,10 +8,12 @@ groups are left alone.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
+from ottla.coordinator.commit_kernel import CommittedOffset, put_commits
 from ottla.coordinator.consumer_records import (
     CONSUMER_RECORDS,
     ConsumerRecord,
@@ -20,25 +22,15 @@ from ottla.coordinator.consumer_records import (
 )
 from ottla.coordinator.packing import INT16, INT32, NO_TAGS, compact_string, string
 from ottla.logtools.coordinator_records import plain_group_record
+from ottla.protocol.commit_topic import Entry
+from ottla.records.kernel import encode_records
 
 _COMMIT_KEY, _GROUP_KEY = 1, 2
 _HEAD_1 = Struct(">hq")
 _HEAD_4 = Struct(">hqi")
-_PLAIN_4 = Struct(">hqiBqB")  # without metadata and tags
 _TIMES_1 = Struct(">qq")
 _TIME = Struct(">q")
 _TOPIC_ID_TAG = bytes((1, 0, 16))  # one tag, number 0, 16 bytes
-
-
-class CommittedOffset(NamedTuple):
-    """How far a group has come in a partition."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int = -1  # set by old clients; else the broker's retention counts
-    topic_id: uuid.UUID | None = None
 
 
 class OffsetCommit(NamedTuple):
@@ -48,6 +40,38 @@ class OffsetCommit(NamedTuple):
     topic: str
     partition: int
     value: CommittedOffset | None
+
+
+class OffsetCommits:
+    """What a request commits of a topic: as many records as there are partitions, in one. Never changed."""
+
+    __slots__ = ("commit_timestamp", "entries", "expire_timestamp", "group", "topic", "topic_id")
+
+    def __init__(
+        self,
+        group: str,
+        topic: str,
+        topic_id: uuid.UUID | None,
+        entries: list[Entry],
+        commit_timestamp: int,
+        expire_timestamp: int,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.topic_id = topic_id
+        self.entries = entries
+        self.commit_timestamp = commit_timestamp
+        self.expire_timestamp = expire_timestamp
+
+    def singly(self) -> list[OffsetCommit]:
+        """The same, one by one: as they are read from the log."""
+        singles = []
+        for partition, offset, epoch, metadata in self.entries:
+            value = CommittedOffset(
+                offset, epoch, metadata, self.commit_timestamp, self.expire_timestamp, self.topic_id
+            )
+            singles.append(OffsetCommit(self.group, self.topic, partition, value))
+        return singles
 
 
 class MemberMetadata(NamedTuple):
@@ -81,13 +105,34 @@ class GroupMetadata(NamedTuple):
     value: GroupValue | None
 
 
-GroupRecord = OffsetCommit | GroupMetadata | ConsumerRecord
+SingleRecord = OffsetCommit | GroupMetadata | ConsumerRecord
+GroupRecord = SingleRecord | OffsetCommits
 
 
 class GroupCodec:
     """Between records and bytes."""
 
-    def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
+    def write(
+        self, batch: bytearray, records: Sequence[GroupRecord], time_delta: int, first_delta: int
+    ) -> int:
+        delta = first_delta
+        for record in records:
+            if isinstance(record, OffsetCommits):
+                delta = self._write_commits(batch, record, time_delta, delta)
+            else:
+                key, value = self.encode(record)
+                encode_records(batch, [(time_delta, key, value, ())], 0, [delta])
+                delta += 1
+        return delta - first_delta
+
+    def _write_commits(self, batch: bytearray, commits: OffsetCommits, time_delta: int, delta: int) -> int:
+        if commits.expire_timestamp != -1:
+            return delta + self.write(batch, commits.singly(), time_delta, delta)
+        key, tags = _commit_key(commits.group, commits.topic), _tags(commits.topic_id)
+        put_commits(batch, time_delta, delta, key, commits.entries, commits.commit_timestamp, tags)
+        return delta + len(commits.entries)
+
+    def encode(self, record: SingleRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, OffsetCommit):
             key = _commit_key(record.group, record.topic) + INT32.pack(record.partition)
             return key, None if record.value is None else _commit_value(record.value)
@@ -96,7 +141,7 @@ class GroupCodec:
         key = INT16.pack(_GROUP_KEY) + string(record.group)
         return key, None if record.value is None else _group_value(record.value)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> GroupRecord | None:
+    def decode(self, key: bytes | None, value: bytes | None) -> SingleRecord | None:
         fields, content = plain_group_record(key, value)
         if not isinstance(fields, dict) or isinstance(content, bytes):
             return None
@@ -154,15 +199,18 @@ def _commit_key(group: str, topic: str) -> bytes:
 
 
 def _commit_value(commit: CommittedOffset) -> bytes:
-    if not commit.metadata and commit.topic_id is None and commit.expire_timestamp == -1:
-        return _PLAIN_4.pack(4, commit.offset, commit.leader_epoch, 1, commit.commit_timestamp, 0)
     metadata = commit.metadata.encode()
     if commit.expire_timestamp != -1:
         times = _TIMES_1.pack(commit.commit_timestamp, commit.expire_timestamp)
         return _HEAD_1.pack(1, commit.offset) + INT16.pack(len(metadata)) + metadata + times
-    tags = NO_TAGS if commit.topic_id is None else _TOPIC_ID_TAG + commit.topic_id.bytes
     head = _HEAD_4.pack(4, commit.offset, commit.leader_epoch)
-    return head + compact_string(commit.metadata) + _TIME.pack(commit.commit_timestamp) + tags
+    times = _TIME.pack(commit.commit_timestamp)
+    return head + compact_string(commit.metadata) + times + _tags(commit.topic_id)
+
+
+@lru_cache(maxsize=1000)
+def _tags(topic_id: uuid.UUID | None) -> bytes:
+    return NO_TAGS if topic_id is None else _TOPIC_ID_TAG + topic_id.bytes
 
 
 def _group_value(group: GroupValue) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
@@ -15,29 +14,27 @@ from ottla.coordinator.consumer_records import GroupEpoch
 from ottla.coordinator.group import Group, GroupPhase
 from ottla.coordinator.group_join import Joining, Joins
 from ottla.coordinator.group_members import Members
-from ottla.coordinator.group_offsets import Offsets, Place
-from ottla.coordinator.group_records import CommittedOffset, GroupMetadata, GroupRecord, OffsetCommit
+from ottla.coordinator.group_offsets import Offsets
+from ottla.coordinator.group_records import (
+    GroupMetadata,
+    GroupRecord,
+    OffsetCommit,
+    OffsetCommits,
+    SingleRecord,
+)
 from ottla.coordinator.group_upkeep import Upkeep, tombstones_of
 from ottla.coordinator.member_updates import MemberUpdates
 from ottla.coordinator.migration import Migration
+from ottla.coordinator.offset_commands import OffsetCommands
 from ottla.coordinator.pattern_resolver import PatternResolver
 from ottla.coordinator.rebalances import Rebalances
-from ottla.coordinator.result import Producer, Reply, Result, Shard
+from ottla.coordinator.result import Reply, Result, Shard
 from ottla.coordinator.topic_hash import TopicHashes
 from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
-from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.sync_group import SyncGroupRequest
-from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-
-_GROUP_ID_NOT_FOUND_SINCE = 9
-
-# What is to be committed: topic, its id if it is known, and per partition (number, offset, epoch, metadata).
-Commits = Sequence[tuple[str, uuid.UUID | None, Sequence[tuple[int, int, int, str]]]]
-# What became of it: the error codes of partitions where something is wrong.
-Codes = dict[tuple[str, int], int]
 
 
 class GroupState:
@@ -54,6 +51,12 @@ class GroupState:
         self._joins = Joins(shard, config, self.groups, self._rebalances)
         self._members = Members(self.groups, self._rebalances)
         self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
+        commands = OffsetCommands(config, self.groups, self.consumer_groups, self.offsets, self._rebalances)
+        self.commit = commands.commit
+        self.txn_offset_commit = commands.txn_offset_commit
+        self.check_fetch = commands.check_fetch
+        self.fetch = commands.fetch
+        self.delete_offsets = commands.delete_offsets
         self._make_consumer_parts()
 
     def _make_consumer_parts(self) -> None:
@@ -81,12 +84,27 @@ class GroupState:
 
     # -- what the runtime asks for
 
-    def replay(self, record: GroupRecord, offset: int, producer_id: int) -> None:
+    def replay(self, records: Sequence[GroupRecord], first_offset: int, producer_id: int) -> None:
+        offset = first_offset
+        for record in records:
+            if isinstance(record, OffsetCommits):
+                self._ensure_group(record.group, record.commit_timestamp)
+                self.offsets.replay_many(record, offset, producer_id)
+                offset += len(record.entries)
+            else:
+                self._replay(record, offset, producer_id)
+                offset += 1
+
+    def _ensure_group(self, name: str, now_ms: int) -> None:
+        """A consumer that only keeps its offsets here has a group all the same."""
+        if name not in self.groups and name not in self.consumer_groups:
+            self.groups[name] = Group(name, now_ms)
+
+    def _replay(self, record: SingleRecord, offset: int, producer_id: int) -> None:
         name = record.group
         if isinstance(record, OffsetCommit):
-            if name not in self.groups and record.value is not None and name not in self.consumer_groups:
-                # A consumer that only keeps its offsets here has a group all the same.
-                self.groups[name] = Group(name, record.value.commit_timestamp)
+            if record.value is not None:
+                self._ensure_group(name, record.value.commit_timestamp)
             self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupMetadata):
             self._drop_classic(name)
@@ -161,104 +179,6 @@ class GroupState:
         if group is not None:
             return self._classic_members.leave(group, identities, now_ms)
         return self._members.leave(group_id, identities, now_ms)
-
-    # -- offsets
-
-    def commit(
-        self, request: OffsetCommitRequest, version: int, commits: Commits, now_ms: int
-    ) -> Result[GroupRecord]:
-        """Write down how far a group is. The response is `Codes`."""
-        generation = request.generation_id_or_member_epoch
-        group = self.find(request.group_id)
-        if group is None:
-            if generation >= 0:
-                is_new = version >= _GROUP_ID_NOT_FOUND_SINCE
-                raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
-        else:
-            group.check_commit(
-                request.member_id, request.group_instance_id, generation, transactional=False, version=version
-            )
-            if isinstance(group, Group) and request.member_id in group.members:
-                self._rebalances.touch(group, group.members[request.member_id])
-        retention_ms = request.retention_time_ms
-        expires = -1 if retention_ms == -1 else now_ms + retention_ms
-        return self._commit(request.group_id, commits, now_ms, expires)
-
-    def txn_offset_commit(
-        self, request: TxnOffsetCommitRequest, commits: Commits, now_ms: int
-    ) -> Result[GroupRecord]:
-        """The same as part of a transaction: it counts when that is committed."""
-        group = self.find(request.group_id)
-        if group is None:
-            if request.generation_id >= 0:
-                raise CodedError(ErrorCode.ILLEGAL_GENERATION)
-        else:
-            try:
-                group.check_commit(
-                    request.member_id,
-                    request.group_instance_id,
-                    request.generation_id,
-                    transactional=True,
-                    version=0,
-                )
-            except CodedError as error:
-                if error.code == ErrorCode.STALE_MEMBER_EPOCH:
-                    raise CodedError(ErrorCode.ILLEGAL_GENERATION) from error
-                raise
-        result = self._commit(request.group_id, commits, now_ms, -1)
-        result.producer = Producer(request.producer_id, request.producer_epoch)
-        return result
-
-    def _commit(self, group_id: str, commits: Commits, now_ms: int, expires: int) -> Result[GroupRecord]:
-        codes: Codes = {}
-        records: list[GroupRecord] = []
-        max_size = self._config.offset_metadata_max_bytes
-        for topic, topic_id, partitions in commits:
-            for partition, offset, epoch, metadata in partitions:
-                if len(metadata) > max_size:
-                    codes[topic, partition] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                    continue
-                value = CommittedOffset(offset, epoch, metadata, now_ms, expires, topic_id)
-                records.append(OffsetCommit(group_id, topic, partition, value))
-        return Result(codes, records)
-
-    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """CodedError unless such a member may read offsets; of classic groups everybody may."""
-        group = self.consumer_groups.get(group_id)
-        if group is not None:
-            group.check_fetch(member_id, epoch)
-
-    def fetch(
-        self, group_id: str, place: Place, topic_id: uuid.UUID | None, *, stable: bool
-    ) -> CommittedOffset | ErrorCode | None:
-        """What is committed, if anything; UNSTABLE_OFFSET_COMMIT where a transaction may change it."""
-        if self.find(group_id) is None:
-            return None
-        if stable and self.offsets.is_unstable(group_id, place):
-            return ErrorCode.UNSTABLE_OFFSET_COMMIT
-        found = self.offsets.get(group_id, place)
-        if found is not None and topic_id and found.topic_id and found.topic_id != topic_id:
-            return None  # it is of an earlier topic of that name
-        return found
-
-    def delete_offsets(self, group_id: str, places: Iterable[Place], now_ms: int) -> Result[GroupRecord]:
-        """Forget offsets of topics that the group is not subscribed to. The response is `Codes`."""
-        group = self.find(group_id)
-        if group is None:
-            raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if isinstance(group, Group) and group.phase is not GroupPhase.EMPTY and not group.is_consumers:
-            raise CodedError(ErrorCode.NON_EMPTY_GROUP)
-        codes: Codes = {}
-        records: list[GroupRecord] = []
-        known = self.offsets.places(group_id)
-        for place in places:
-            if group.is_subscribed(place.topic):
-                codes[place] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-                continue
-            codes[place] = ErrorCode.NONE
-            if place in known:
-                records.append(OffsetCommit(group_id, place.topic, place.partition, None))
-        return Result(codes, records)
 
     # -- whole groups
 

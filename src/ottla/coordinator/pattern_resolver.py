@@ -19,7 +19,7 @@ from ottla.coordinator.group_records import GroupRecord
 from ottla.coordinator.pattern_syntax import PatternError
 from ottla.coordinator.result import Result, Shard
 from ottla.coordinator.topic_hash import TopicHashes
-from ottla.coordinator.topic_patterns import TopicPattern
+from ottla.coordinator.topic_patterns import NamePattern
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 
@@ -40,7 +40,7 @@ class PatternChange(Enum):
 @dataclass(slots=True)
 class _Search:
     group_id: str
-    patterns: list[TopicPattern]
+    patterns: list[NamePattern]
     names: list[str]
     revision: int
     begun_ms: int
@@ -119,7 +119,7 @@ class PatternResolver:
         patterns = []
         for pattern in wanted:
             try:
-                patterns.append(TopicPattern(pattern))
+                patterns.append(NamePattern(pattern))
             except PatternError:
                 continue  # from another broker's log; it stands for nothing here
         search = _Search(group.group_id, patterns, list(image.topics), image.revision, now_ms, allowed)
@@ -164,7 +164,7 @@ class PatternResolver:
 def check_pattern(pattern: str) -> None:
     """CodedError if it is not one."""
     try:
-        TopicPattern(pattern)
+        NamePattern(pattern)
     except PatternError as error:
         message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}."
         raise CodedError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error

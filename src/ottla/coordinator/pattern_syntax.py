@@ -1,7 +1,7 @@
-"""The syntax of RE2, read into a tree: what Kafka accepts as a pattern of topic names, and nothing else.
+"""The syntax of RE2, read into a tree: what Kafka accepts as a pattern of names, and nothing else.
 
 Not in it, because no matcher in linear time has it: back references, looking ahead or behind, possessive repeats.
-Names of topics have 65 different characters, so a class of characters is a set of those.
+A pattern is read for names of an alphabet, so a class of characters is a set of those. Names of topics have 65 of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import string
 import unicodedata
 from dataclasses import dataclass
 
-ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")  # all that a topic's name may have
+TOPIC_ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")  # all that a topic's name may have
 WORD = frozenset(string.ascii_letters + string.digits + "_")
 _LETTERS, _DIGITS = frozenset(string.ascii_letters), frozenset(string.digits)
 
@@ -21,17 +21,18 @@ _MAX_REPEAT = 1000  # of repeats inside each other, multiplied
 
 AT_START, AT_END, WORD_EDGE, NOT_WORD_EDGE = "start", "end", "word", "not word"
 _EDGES = {"A": AT_START, "z": AT_END, "b": WORD_EDGE, "B": NOT_WORD_EDGE}
-_CLASSES = {"d": _DIGITS, "w": WORD, "s": frozenset("")}
+_CLASSES = {"d": _DIGITS, "w": WORD, "s": frozenset("\t\n\f\r ")}
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_PRINTED = frozenset(map(chr, range(0x21, 0x7F)))
 _POSIX = {
-    "alnum": _LETTERS | _DIGITS, "alpha": _LETTERS, "ascii": ALPHABET, "blank": frozenset(""),
-    "cntrl": frozenset(""), "digit": _DIGITS, "graph": ALPHABET, "lower": frozenset(string.ascii_lowercase),
-    "print": ALPHABET, "punct": frozenset(string.punctuation), "space": frozenset(""),
+    "alnum": _LETTERS | _DIGITS, "alpha": _LETTERS, "ascii": frozenset(map(chr, range(0x80))),
+    "blank": frozenset("\t "), "cntrl": frozenset([*map(chr, range(0x20)), "\x7f"]), "digit": _DIGITS,
+    "graph": _PRINTED, "lower": frozenset(string.ascii_lowercase), "print": _PRINTED | {" "},
+    "punct": frozenset(string.punctuation), "space": frozenset(string.whitespace),
     "upper": frozenset(string.ascii_uppercase), "word": WORD, "xdigit": frozenset(string.hexdigits),
 }  # fmt: skip
 _CATEGORIES = re.compile("L[ulmot]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?|C[cfos]?")
-_SCRIPTS = {"Any": ALPHABET, "Latin": _LETTERS, "Common": ALPHABET - _LETTERS}
-_SCRIPT = re.compile("[A-Z][A-Za-z_]+")  # any other: no topic has a character of it
+_SCRIPT = re.compile("[A-Z][A-Za-z_]+")
 
 _COUNT = re.compile(r"\{(\d{1,4})(,(\d{1,4})?)?\}")
 _GROUP = re.compile(r"\(\?(?:P?<\w+>|(?P<on>[imsU]*)(?:-(?P<off>[imsU]+))?(?P<end>[:)]))")
@@ -78,11 +79,11 @@ class Repeat:
 Node = Edge | Chain | Choice | Repeat | frozenset[str]  # a set is one character of it
 
 
-def parse_pattern(pattern: str) -> Node:
-    """The tree of a pattern; PatternError if it is not one."""
+def parse_pattern(pattern: str, alphabet: frozenset[str] = TOPIC_ALPHABET) -> Node:
+    """The tree of a pattern for names of such characters; PatternError if it is not one."""
     if len(pattern) > _MAX_LENGTH:
         raise PatternError("the pattern is too long")
-    parser = _Parser(pattern)
+    parser = _Parser(pattern, alphabet)
     node = parser.choice(0)
     if parser.rest:
         raise PatternError("unexpected )")
@@ -90,10 +91,12 @@ def parse_pattern(pattern: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, alphabet: frozenset[str]) -> None:
         self._pattern = pattern
+        self._alphabet = alphabet
         self._at = 0
         self._folds = False  # letters stand for both cases
+        self._crosses_lines = False  # a dot stands for the end of a line, too
 
     @property
     def rest(self) -> str:
@@ -111,12 +114,12 @@ class _Parser:
     def choice(self, depth: int) -> Node:
         if depth > _MAX_DEPTH:
             raise PatternError("groups are nested too deeply")
-        folds = self._folds
+        folds, crosses_lines = self._folds, self._crosses_lines
         choices = [self._chain(depth)]
         while self._peek() == "|":
             self._at += 1
             choices.append(self._chain(depth))
-        self._folds = folds
+        self._folds, self._crosses_lines = folds, crosses_lines
         return choices[0] if len(choices) == 1 else Choice(tuple(choices))
 
     def _chain(self, depth: int) -> Node:
@@ -170,7 +173,7 @@ class _Parser:
         if char == "\\":
             return self._escape()
         if char == ".":
-            return ALPHABET
+            return self._alphabet if self._crosses_lines else self._alphabet - {"\n"}
         if char in "^$":
             return Edge(AT_START if char == "^" else AT_END)
         return self._one(char)
@@ -182,15 +185,14 @@ class _Parser:
             found = self._take(_GROUP)
             if found is None:
                 raise PatternError("invalid or unsupported Perl syntax")
-            folds = self._folds
-            if "i" in (found["on"] or ""):
-                self._folds = True
-            if "i" in (found["off"] or ""):
-                self._folds = False
+            folds, crosses_lines = self._folds, self._crosses_lines
+            on, off = found["on"] or "", found["off"] or ""
+            self._folds = "i" not in off and (folds or "i" in on)
+            self._crosses_lines = "s" not in off and (crosses_lines or "s" in on)
             if found["end"] == ")":
                 return None
             node = self._closed(depth)
-            self._folds = folds
+            self._folds, self._crosses_lines = folds, crosses_lines
             return node
         return self._closed(depth)
 
@@ -202,7 +204,7 @@ class _Parser:
         return node
 
     def _one(self, char: str) -> frozenset[str]:
-        return frozenset({char.lower(), char.upper()} if self._folds else {char}) & ALPHABET
+        return frozenset({char.lower(), char.upper()} if self._folds else {char}) & self._alphabet
 
     def _escape(self) -> Node:
         char = self._peek()
@@ -211,7 +213,7 @@ class _Parser:
             return Edge(_EDGES[char])
         if char == "C":
             self._at += 1
-            return ALPHABET
+            return self._alphabet
         found = self._named_class()
         return self._one(self._escaped_char()) if found is None else found
 
@@ -221,12 +223,12 @@ class _Parser:
         if char and char.lower() in _CLASSES:
             self._at += 1
             found = _CLASSES[char.lower()]
-            return found if char.islower() else ALPHABET - found
+            return found if char.islower() else self._alphabet - found
         named = self._take(_PROPERTY)
         if named is None:
             return None
-        found = _property(named[2] or named[4])
-        return ALPHABET - found if (named[1] == "P") != bool(named[3]) else found
+        found = _property(named[2] or named[4], self._alphabet)
+        return self._alphabet - found if (named[1] == "P") != bool(named[3]) else found
 
     def _escaped_char(self) -> str:
         char = self._peek()
@@ -257,14 +259,14 @@ class _Parser:
             is_first = False
             found |= self._class_part()
         self._at += 1
-        return ALPHABET - found if negated else frozenset(found & ALPHABET)
+        return self._alphabet - found if negated else frozenset(found & self._alphabet)
 
     def _class_part(self) -> frozenset[str]:
         if posix := self._take(_POSIX_CLASS):
             known = _POSIX.get(posix[2])
             if known is None:
                 raise PatternError(f"invalid character class range: {posix[0]}")
-            return ALPHABET - known if posix[1] else known
+            return self._alphabet - known if posix[1] else known
         if self._peek() == "\\":
             self._at += 1
             named = self._named_class()
@@ -283,16 +285,26 @@ class _Parser:
                 high = self._escaped_char()
         if high < low:
             raise PatternError(f"invalid character class range: {low}-{high}")
-        chars = frozenset(char for char in ALPHABET if low <= char <= high)
-        return chars if not self._folds else frozenset("".join(chars).upper() + "".join(chars).lower())
+        return frozenset(
+            char
+            for char in self._alphabet
+            if low <= char <= high
+            or (self._folds and (low <= char.lower() <= high or low <= char.upper() <= high))
+        )
 
 
-def _property(name: str) -> frozenset[str]:
+def _property(name: str, alphabet: frozenset[str]) -> frozenset[str]:
     if _CATEGORIES.fullmatch(name):
-        return frozenset(char for char in ALPHABET if unicodedata.category(char).startswith(name))
-    if name not in _SCRIPTS and not _SCRIPT.fullmatch(name):
+        return frozenset(char for char in alphabet if unicodedata.category(char).startswith(name))
+    if not _SCRIPT.fullmatch(name):
         raise PatternError(f"invalid character class range: \\p{{{name}}}")
-    return _SCRIPTS.get(name, frozenset())
+    if name == "Any":
+        return alphabet
+    if name == "Common":
+        return frozenset(char for char in alphabet if not char.isalpha())
+    # The names of a script's letters begin with that of the script.
+    script = name.upper().replace("_", " ")
+    return frozenset(char for char in alphabet if unicodedata.name(char, "").startswith(script))
 
 
 def _weight(node: Node) -> int:

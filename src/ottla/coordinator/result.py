@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.errors import BrokerError
@@ -26,7 +25,6 @@ class Producer(NamedTuple):
 LATER = object()  # a response that a later command's `replies` will bring
 
 
-@dataclass(slots=True)
 class Result(Generic[R]):
     """What a command wants: records to be written, and who is to be told what once they are safe.
 
@@ -35,13 +33,25 @@ class Result(Generic[R]):
     the log, since its producer may turn out to be fenced; all others before, so that the next command sees them.
     """
 
-    response: Any = None
-    records: Sequence[R] = ()
-    replay: bool = True
-    replies: Sequence[tuple[Reply, Any]] = ()
-    producer: Producer | None = None
-    whole: bool = True  # in one batch: all of the records or none, if the broker dies
-    undo: Callable[[], None] | None = None  # where `replay` is False: the records are too large to be written
+    __slots__ = ("producer", "records", "replay", "replies", "response", "undo", "whole")
+
+    def __init__(
+        self,
+        response: Any = None,
+        records: Sequence[R] = (),
+        replay: bool = True,
+        replies: Sequence[tuple[Reply, Any]] = (),
+        producer: Producer | None = None,
+        whole: bool = True,
+        undo: Callable[[], None] | None = None,
+    ) -> None:
+        self.response = response
+        self.records = records
+        self.replay = replay
+        self.replies = replies
+        self.producer = producer
+        self.whole = whole  # in one batch: all of the records or none, if the broker dies
+        self.undo = undo  # where `replay` is False: the records are too large to be written
 
 
 Command = Callable[[S, int], Result[Any]]  # (state, now_ms)
@@ -64,8 +74,8 @@ class Shard(Protocol):
 class State(Protocol):
     """All that a coordinator keeps in one partition of its topic."""
 
-    def replay(self, record: Any, offset: int, producer_id: int) -> None:
-        """Take in a record. `producer_id` is -1 outside of transactions; offsets only say what came first."""
+    def replay(self, records: Sequence[Any], first_offset: int, producer_id: int) -> None:
+        """Take in records. `producer_id` is -1 outside of transactions; offsets only say what came first."""
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         """A producer's transaction has ended in this partition."""
@@ -80,7 +90,11 @@ class State(Protocol):
 class Codec(Protocol[R]):
     """How records become keys and values."""
 
-    def encode(self, record: R) -> tuple[bytes, bytes | None]: ...
+    def write(self, batch: bytearray, records: Sequence[R], time_delta: int, first_delta: int) -> int:
+        """Append records to those of a batch: so long after its first, and numbered from `first_delta` on.
+
+        Returns how many they are there: what is one record for a state may be several in the log.
+        """
 
     def decode(self, key: bytes | None, value: bytes | None) -> R | None:
         """None for what is of no use here."""

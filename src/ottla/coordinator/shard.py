@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
-from ottla.coordinator.writes import Encoded, Replies, Writes, size_of, tell
+from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
     BrokerError,
     CoordinatorLoadInProgressError,
@@ -28,7 +27,7 @@ from ottla.errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
-from ottla.records.builder import build_batch
+from ottla.records.batch import NO_PRODUCER_ID
 from ottla.records.control import Marker, build_marker
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
@@ -84,8 +83,7 @@ class PartitionShard(Generic[S, R]):
         self._runtime = runtime
         self._max_bytes = max_bytes
         self._failed = failed
-        self._writes = Writes(key, replicas, runtime, timeout_ms, self._append_failed)
-        self._next_offset = 0
+        self._writes = Writes(key, codec, replicas, runtime, timeout_ms, self._append_failed)
         self.state = make_state(self)
 
     # -- loading
@@ -97,14 +95,14 @@ class PartitionShard(Generic[S, R]):
         if log is None:
             loaded(NotCoordinatorError(f"{self.key} is not here"))
             return
-        self._next_offset = log.start_offset
+        self._writes.next_offset = log.start_offset
         if log.end_offset == log.start_offset:
             self._take_window(None, None, loaded)  # a new topic is ready as soon as it is made
         else:
             self._load_window(loaded)
 
     def _load_window(self, loaded: Callable[[BaseException | None], None]) -> None:
-        start = self._next_offset
+        start = self._writes.next_offset
         self._replicas.on_log(
             self.key,
             lambda log: read_window(log, start, self._codec),
@@ -131,8 +129,8 @@ class PartitionShard(Generic[S, R]):
             if batch.marker is not None:
                 self.state.replay_end_of_txn(batch.producer_id, not batch.marker.is_abort, batch.last_offset)
             for offset, record in batch.records:
-                self.state.replay(record, offset, batch.producer_id)
-        self._next_offset = window.next_offset
+                self.state.replay([record], offset, batch.producer_id)
+        self._writes.next_offset = window.next_offset
         self._load_window(loaded)
 
     # -- commands
@@ -160,11 +158,10 @@ class PartitionShard(Generic[S, R]):
         if not result.records:
             self._writes.tell_in_order(replies)
         elif result.whole or len(result.records) <= _PIECE:
-            self._write_records(result, replies, now_ms)
+            self._write_records(result, result.records, replies, now_ms)
         else:
             for at in range(0, len(result.records), _PIECE):
-                piece = replace(result, records=result.records[at : at + _PIECE])
-                self._write_records(piece, [], now_ms)
+                self._write_records(result, result.records[at : at + _PIECE], [], now_ms)
             self._writes.tell_in_order(replies)
 
     def end_txn(self, producer: Producer, marker: Marker, reply: Reply) -> None:
@@ -172,46 +169,30 @@ class PartitionShard(Generic[S, R]):
         if self.phase is not Phase.ACTIVE:
             reply(None, self._refusal())
             return
-        offset = self._advance(1)
+        offset = self._writes.next_offset
         batch = build_marker(marker, producer.producer_id, producer.producer_epoch, self._runtime.now_ms())
         settle = partial(self.state.replay_end_of_txn, producer.producer_id, not marker.is_abort, offset)
-        self._writes.append(batch, [(reply, None)], settle)
+        self._writes.append_marker(batch, producer, [(reply, None)], settle)
 
     def _refusal(self) -> BrokerError:
         if self.phase is Phase.LOADING:
             return CoordinatorLoadInProgressError(f"{self.key} is being read")
         return NotCoordinatorError(f"{self.key} is not looked after here")
 
-    def _write_records(self, result: Result[R], replies: Replies, now_ms: int) -> None:
-        records: list[Encoded] = [(now_ms, *self._codec.encode(record), ()) for record in result.records]
-        max_bytes = self._max_bytes()
-        size_bytes = size_of(records)
-        if size_bytes > max_bytes and len(build_batch(records)) > max_bytes:
+    def _write_records(self, result: Result[R], records: Sequence[R], replies: Replies, now_ms: int) -> None:
+        writes, producer, max_bytes = self._writes, result.producer, self._max_bytes()
+        first_offset = writes.next_offset
+        if producer is None:
+            is_written = writes.gather(records, now_ms, replies, max_bytes)
+            if is_written and result.replay:
+                self.state.replay(records, first_offset, NO_PRODUCER_ID)
+        else:
+            replay = partial(self.state.replay, records, first_offset, producer.producer_id)
+            is_written = writes.append(records, now_ms, producer, replies, max_bytes, replay)
+        if not is_written:
             if result.undo is not None:
                 result.undo()
-            tell(replies, RecordTooLargeError(f"{len(records)} records are too large for {self.key}"))
-            return
-        producer = result.producer
-        producer_id = -1 if producer is None else producer.producer_id
-        replay = partial(self._replay, result.records, self._advance(len(records)), producer_id)
-        if producer is None:
-            if result.replay:
-                replay()
-            self._writes.gather(records, size_bytes, replies, max_bytes)
-            return
-        batch = build_batch(
-            records, producer_id=producer_id, producer_epoch=producer.producer_epoch, transactional=True
-        )
-        self._writes.append(batch, replies, replay)
-
-    def _advance(self, count: int) -> int:
-        first_offset = self._next_offset
-        self._next_offset += count
-        return first_offset
-
-    def _replay(self, records: Sequence[R], first_offset: int, producer_id: int) -> None:
-        for offset, record in enumerate(records, first_offset):
-            self.state.replay(record, offset, producer_id)
+            tell(replies, RecordTooLargeError(f"what {self.key} was to take is too large for a batch"))
 
     def _append_failed(self, result: AppendResult) -> None:
         what = f"{self.key} could not be written: error {result.error_code}"

@@ -1,4 +1,4 @@
-"""Regular expressions of topic names, in the syntax of RE2, matched in time that grows with the name only.
+"""Regular expressions of names, in the syntax of RE2, matched in time that grows with the name only.
 
 Python's `re` tries one way after the other, and a pattern can be made so that there are more ways than time. Here all
 ways are followed at once (Thompson's construction): a step of a name costs at most as much as the pattern has states,
@@ -10,6 +10,7 @@ from __future__ import annotations
 from ottla.coordinator.pattern_syntax import (
     AT_END,
     AT_START,
+    TOPIC_ALPHABET,
     WORD,
     WORD_EDGE,
     Chain,
@@ -27,17 +28,18 @@ _MAX_SETS = 1000  # that are remembered
 _States = frozenset[int]
 
 
-class TopicPattern:
-    """A compiled pattern; PatternError if it is not one, or too large."""
+class NamePattern:
+    """A compiled pattern for names of an alphabet, those of topics unless told; PatternError if it is not one, or too
+    large."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, alphabet: frozenset[str] = TOPIC_ALPHABET) -> None:
         self.pattern = pattern
         self.work = 0  # steps taken so far: whoever has other things to do may want to pause
         self._chars: list[frozenset[str] | None] = []  # what a state takes; None if it takes nothing
         self._edges: list[Edge | None] = []  # what must hold where a state takes nothing
         self._next: list[list[int]] = []
         self._final = self._state()
-        self._first = self._compile(parse_pattern(pattern), self._final)
+        self._first = self._compile(parse_pattern(pattern, alphabet), self._final)
         self._seen: dict[tuple[_States, str, str], _States] = {}
 
     def matches(self, name: str) -> bool:

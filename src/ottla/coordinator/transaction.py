@@ -43,6 +43,16 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= MAX_EPOCH - 1
 
 
+def check_rest(known: Transaction | None) -> None:
+    """Who comes before the markers of the last transaction are written is to come again.
+
+    Whether it may come at all is a question for later: a producer that was told of its new epoch, or of its new
+    id, is not wrong because that does not count yet.
+    """
+    if known is not None and known.status in PREPARED:
+        raise CodedError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
 # -- InitProducerId
 
 
@@ -54,12 +64,11 @@ def initialised(
     now_ms: int,
 ) -> Transaction:
     """A producer begins, or begins again after an error (`expected`): nobody else may go on with an older epoch."""
+    check_rest(known)
     if known is None:
         known = Transaction(_given(fresh_id), NO_EPOCH, timeout_ms)
     elif expected is not None and not may_be(known, expected):
         raise CodedError(ErrorCode.PRODUCER_FENCED)
-    if known.status in PREPARED:
-        raise CodedError(ErrorCode.CONCURRENT_TRANSACTIONS)
     begun = known._replace(
         status=Status.EMPTY,
         partitions=frozenset(),
@@ -108,8 +117,7 @@ def check_producer(known: Transaction | None, producer_id: int, producer_epoch: 
         raise CodedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if known.producer_epoch != producer_epoch:
         raise CodedError(ErrorCode.PRODUCER_FENCED)
-    if known.status in PREPARED:
-        raise CodedError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    check_rest(known)
     return known
 
 
@@ -142,16 +150,14 @@ def ended(
 ) -> Transaction | None:
     """Prepared to end as its producer asks; None if it has ended so, and this is the request once more."""
     if client_version >= EPOCH_BUMP:
+        check_rest(known)
         return _ended_with_bump(known, producer, commit, client_version, fresh_id, now_ms)
-    if known is None or known.producer_id != producer.producer_id:
-        raise CodedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if known.producer_epoch != producer.producer_epoch:
-        raise CodedError(ErrorCode.PRODUCER_FENCED)
+    known = check_producer(known, *producer)
     if known.status is Status.ONGOING:
         return _prepared(known, commit, client_version, None, now_ms)
     if known.status is (Status.COMPLETE_COMMIT if commit else Status.COMPLETE_ABORT):
         return None
-    raise CodedError(_wrong_end(known.status, commit))
+    raise CodedError(ErrorCode.INVALID_TXN_STATE)
 
 
 def _ended_with_bump(
@@ -173,13 +179,9 @@ def _ended_with_bump(
     )
     if known.producer_id != producer.producer_id and not is_again_with_new_id:
         raise CodedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    is_current = epoch == known.producer_epoch
-    if status in PREPARED:
-        is_valid = is_again
-    elif status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT):
-        is_valid = is_again or is_again_with_new_id or is_current
-    else:
-        is_valid = is_current
+    is_valid = epoch == known.producer_epoch
+    if status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT):
+        is_valid = is_valid or is_again or is_again_with_new_id
     if not is_valid:
         raise CodedError(ErrorCode.PRODUCER_FENCED)
     if status is Status.ONGOING:
@@ -191,13 +193,7 @@ def _ended_with_bump(
         elif not commit:
             # Nothing has begun as far as is known here, but something may be on its way: a new epoch keeps it out.
             return _prepared(known, commit, client_version, fresh_id, now_ms)._replace(started_ms=now_ms)
-    raise CodedError(_wrong_end(status, commit))
-
-
-def _wrong_end(status: Status, commit: bool) -> ErrorCode:
-    if status is (Status.PREPARE_COMMIT if commit else Status.PREPARE_ABORT):
-        return ErrorCode.CONCURRENT_TRANSACTIONS
-    return ErrorCode.INVALID_TXN_STATE
+    raise CodedError(ErrorCode.INVALID_TXN_STATE)
 
 
 def _prepared(

@@ -6,13 +6,14 @@ The ids before and after are there only where a producer gets a new id: Kafka 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import groupby
 from struct import Struct
 from typing import NamedTuple
 
 from ottla.logtools.coordinator_records import plain_transaction_record
+from ottla.records.kernel import encode_records
 from ottla.storage.layout import TopicPartition
 
 NO_PRODUCER_ID = -1
@@ -69,6 +70,13 @@ class TransactionRecord(NamedTuple):
 
 class TransactionCodec:
     """Between records and bytes."""
+
+    def write(
+        self, batch: bytearray, records: Sequence[TransactionRecord], time_delta: int, first_delta: int
+    ) -> int:
+        encoded = [(time_delta, *self.encode(record), ()) for record in records]
+        encode_records(batch, encoded, 0, range(first_delta, first_delta + len(records)))
+        return len(records)
 
     def encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
         name = record.transactional_id.encode()

@@ -8,7 +8,7 @@ is prepared sends the markers again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Protocol
 
 from ottla.config import BrokerConfig
@@ -47,11 +47,12 @@ class TransactionState:
 
     # -- what the runtime asks for
 
-    def replay(self, record: TransactionRecord, offset: int, producer_id: int) -> None:
-        if record.value is None:
-            self.transactions.pop(record.transactional_id, None)
-        else:
-            self.transactions[record.transactional_id] = record.value
+    def replay(self, records: Sequence[TransactionRecord], first_offset: int, producer_id: int) -> None:
+        for transactional_id, value in records:
+            if value is None:
+                self.transactions.pop(transactional_id, None)
+            else:
+                self.transactions[transactional_id] = value
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         """There are no transactions in this topic."""
@@ -99,6 +100,7 @@ class TransactionState:
         now_ms: int,
     ) -> Result[TransactionRecord]:
         """Partitions become part of the transaction; one begins if there is none."""
+        transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         grown = transaction.with_partitions(known, added, client_version, now_ms)
         return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])

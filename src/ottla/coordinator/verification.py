@@ -4,11 +4,17 @@ Before the first records of a transaction are appended to a partition, its coord
 is part of it; clients of `transaction.version` 2 count on being added by that. The coordinator may be this broker: the
 answer then comes before the marker of any later end. From another broker it may come late, so whoever was asked for
 is remembered until a marker is written: an answer for a transaction that has ended does not count.
+
+Requests of a producer go on in the order in which they came. One may still wait for its answer when the next comes,
+and by then the partition can be known to be part of the transaction: it must wait behind the first all the same, or
+its records would be out of order.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -47,6 +53,16 @@ class Supports(IntEnum):
     ADDING = 2
 
 
+@dataclass(slots=True)
+class _Check:
+    """What one request waits for: `answers` about its partitions, and its turn."""
+
+    sequences: Mapping[TopicPartition, int]
+    supports: Supports
+    done: Callable[[Codes], None]
+    answers: Codes | None = None
+
+
 class Verifier:
     """Asks the coordinator of a transaction about partitions of this broker."""
 
@@ -59,6 +75,7 @@ class Verifier:
         self._node_id = node_id
         # What was asked for: the epoch, and the first sequence that came. A later one must not get in before it.
         self._asked: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        self._turns: dict[int, deque[_Check]] = {}  # by producer id
         transactions.local_markers.on_end = self._ended
 
     def check(
@@ -70,25 +87,38 @@ class Verifier:
         done: Callable[[Codes], None],
     ) -> None:
         """Whether records of a producer may go to the partitions; `done`, often at once, with a code for each."""
-        codes: Codes = {}
         unknown: dict[TopicPartition, int] = {}
         for partition, sequence in sequences.items():
-            if self._is_open(partition, producer):
-                codes[partition] = ErrorCode.NONE
-            else:
+            if not self._is_open(partition, producer):
                 unknown[partition] = sequence
                 self._note(partition, producer, sequence)
+        known = dict.fromkeys(sequences, int(ErrorCode.NONE))
+        if not unknown and producer.producer_id not in self._turns:
+            done(known)
+            return
+        check = _Check(unknown, supports, lambda codes: done({**known, **codes}))
+        self._turns.setdefault(producer.producer_id, deque()).append(check)
 
         def answered(answers: Codes) -> None:
-            for partition, sequence in unknown.items():
-                code = answers.get(partition, ErrorCode.NETWORK_EXCEPTION)
-                codes[partition] = self._judge(partition, producer.producer_id, sequence, code, supports)
-            done(codes)
+            check.answers = answers
+            self._go_on(producer.producer_id)
 
         if unknown:
             self._ask(transactional_id, producer, frozenset(unknown), supports, answered)
         else:
-            done(codes)
+            answered({})
+
+    def _go_on(self, producer_id: int) -> None:
+        """Whoever is answered and has nobody before it goes on."""
+        while (turns := self._turns.get(producer_id)) and (answers := turns[0].answers) is not None:
+            check = turns.popleft()
+            if not turns:
+                del self._turns[producer_id]
+            codes: Codes = {}
+            for partition, sequence in check.sequences.items():
+                code = answers.get(partition, ErrorCode.NETWORK_EXCEPTION)
+                codes[partition] = self._judge(partition, producer_id, sequence, code, check.supports)
+            check.done(codes)
 
     def _note(self, partition: TopicPartition, producer: Expected, sequence: int) -> None:
         key = (partition, producer.producer_id)

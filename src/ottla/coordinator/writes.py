@@ -10,11 +10,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final, Generic
 
-from ottla.coordinator.result import Reply
+from ottla.coordinator.result import Codec, Producer, R, Reply
 from ottla.errors import BrokerError, CodedError
-from ottla.records.builder import build_batch
+from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
+from ottla.records.builder import seal_batch
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime
@@ -23,67 +24,96 @@ from ottla.storage.validation import Origin
 
 _logger = logging.getLogger(__name__)
 
-GATHERED_BYTES = 128 << 10  # what commands of one turn may write together
-_RECORD_OVERHEAD_BYTES = 32  # at most: lengths, offset, time
-_HEADER_BYTES = 64  # at most
+GATHERED_BYTES: Final = 128 << 10  # what commands of one turn may write together
+_ALL: Final = -1
 
-Encoded = tuple[int, bytes | None, bytes | None, tuple[()]]  # time, key, value, headers
 Replies = list[tuple[Reply, Any]]
 
 
 class _Write:
-    """Something on its way into the log, and who is to be told when it is safe."""
+    """A batch on its way into the log, and who is to be told when it is safe."""
 
-    __slots__ = ("after", "is_done", "records", "replies", "size_bytes")
+    __slots__ = ("after", "batch", "count", "first_ms", "is_done", "latest_ms", "producer", "replies")
 
-    def __init__(self, replies: Replies, after: Callable[[], None] | None) -> None:
+    def __init__(self, replies: Replies, now_ms: int) -> None:
         self.replies = replies
-        self.after = after  # a transaction's: what follows once it is in the log
+        self.batch = bytearray(HEADER_SIZE)  # with room for its header, while records come
+        self.count = 0
+        self.first_ms = now_ms
+        self.latest_ms = now_ms
+        self.producer: Producer | None = None  # a transaction's: nothing else may join it
+        self.after: Callable[[], None] | None = None  # and what follows once it is in the log
         self.is_done = False
-        self.records: list[Encoded] = []  # while it is being gathered
-        self.size_bytes = 0
 
 
-class Writes:
+class Writes(Generic[R]):
     """The writes of one shard, in their order. `failed`: what was replayed already did not get into the log."""
 
     def __init__(
         self,
         key: TopicPartition,
+        codec: Codec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
         timeout_ms: int,
         failed: Callable[[AppendResult], None],
     ) -> None:
         self._key = key
+        self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
-        self._gathering: _Write | None = None  # the last one in flight, if others may still join it
+        self._unsent: deque[_Write] = deque()  # the last ones of those; what comes now may join the last
         self._is_over = False
+        self.next_offset = 0  # of the next record
 
-    def gather(self, records: list[Encoded], size_bytes: int, replies: Replies, max_bytes: int) -> None:
-        """Write records, together with others of this turn."""
-        write = self._gathering
-        if write is not None and write.size_bytes + size_bytes > min(GATHERED_BYTES, max_bytes):
-            self._flush()
-            write = None
-        if write is None:
-            write = self._gathering = _Write([], None)
-            self._in_flight.append(write)
-            self._runtime.call_soon(partial(self._flush_if, write))
-        write.records += records
-        write.size_bytes += size_bytes
-        write.replies += replies
+    # -- what comes in
 
-    def append(self, batch: bytearray, replies: Replies, after: Callable[[], None]) -> None:
-        """Write a batch of a transaction; `after` when it is in the log. If it fails, only its replies are told."""
-        self._flush()
-        write = _Write(replies, after)
+    def gather(self, records: Sequence[R], now_ms: int, replies: Replies, max_bytes: int) -> bool:
+        """Write records, together with others of this turn. False: they are too large for a batch."""
+        unsent = self._unsent
+        if unsent:
+            write = unsent[-1]
+            if write.producer is None and self._put(write, records, now_ms, min(GATHERED_BYTES, max_bytes)):
+                write.replies += replies
+                return True
+        write = _Write(replies, now_ms)
+        if not self._put(write, records, now_ms, max_bytes):
+            return False
         self._in_flight.append(write)
-        self._send(write, batch)
+        unsent.append(write)
+        if len(unsent) == 1:
+            self._runtime.call_soon(self._flush)
+        return True
+
+    def append(
+        self,
+        records: Sequence[R],
+        now_ms: int,
+        producer: Producer,
+        replies: Replies,
+        max_bytes: int,
+        after: Callable[[], None],
+    ) -> bool:
+        """Write a transaction's records; `after` when they are in the log. If that fails, only its replies are told."""
+        write = _Write(replies, now_ms)
+        if not self._put(write, records, now_ms, max_bytes):
+            return False
+        write.producer = producer
+        self._send_after(write, after)
+        return True
+
+    def append_marker(
+        self, marker: bytearray, producer: Producer, replies: Replies, after: Callable[[], None]
+    ) -> None:
+        """Write the end of a transaction, in the same way."""
+        write = _Write(replies, 0)
+        write.batch = marker
+        write.producer = producer
+        self.next_offset += 1
+        self._send_after(write, after)
 
     def tell_in_order(self, replies: Replies) -> None:
         """Tell now, or after what is on its way: what was seen must be safe before anybody hears of it."""
@@ -95,37 +125,55 @@ class Writes:
     def end(self, error: BrokerError) -> None:
         """Nothing is appended any more; whoever waits is told why."""
         self._is_over = True
-        self._gathering = None
+        self._unsent.clear()
         writes, self._in_flight = self._in_flight, deque()
         for write in writes:
             tell(write.replies, error)
 
+    def _put(self, write: _Write, records: Sequence[R], now_ms: int, max_bytes: int) -> bool:
+        """Put records behind those that are there, if the batch does not get too large."""
+        batch = write.batch
+        size_bytes = len(batch)
+        try:
+            count = self._codec.write(batch, records, now_ms - write.first_ms, write.count)
+        except Exception:
+            del batch[size_bytes:]  # what others wrote is as it was
+            raise
+        if len(batch) > max_bytes:
+            del batch[size_bytes:]
+            return False
+        write.count += count
+        self.next_offset += count
+        write.latest_ms = max(write.latest_ms, now_ms)
+        return True
+
     # -- the log
 
-    def _flush_if(self, write: _Write) -> None:
-        if self._gathering is write:
-            self._flush()
+    def _send_after(self, write: _Write, after: Callable[[], None]) -> None:
+        """At once: whoever ends a transaction or adds to it waits for nobody else."""
+        write.after = after
+        self._in_flight.append(write)
+        self._unsent.append(write)
+        self._flush()
 
     def _flush(self) -> None:
-        """Append what was gathered, before anything else gets into the log."""
-        write, self._gathering = self._gathering, None
-        if write is not None:
-            batch = build_batch(write.records)
-            write.records = []
-            self._send(write, batch)
+        """Append what was gathered. Whoever is told of it may bring more, which then comes after."""
+        while self._unsent:
+            write = self._unsent.popleft()
+            if write.count:
+                _seal(write)
+            self._replicas.append(
+                acks=_ALL,
+                timeout_ms=self._timeout_ms,
+                entries=[(self._key, write.batch)],
+                done=partial(self._appended, write),
+                origin=Origin.COORDINATOR,
+            )
 
-    def _send(self, write: _Write, batch: bytearray) -> None:
-        self._replicas.append(
-            acks=-1,
-            timeout_ms=self._timeout_ms,
-            entries=[(self._key, batch)],
-            done=lambda results: self._appended(write, results[0]),
-            origin=Origin.COORDINATOR,
-        )
-
-    def _appended(self, write: _Write, result: AppendResult) -> None:
+    def _appended(self, write: _Write, results: list[AppendResult]) -> None:
         if self._is_over:
             return
+        result = results[0]
         if result.error_code and write.after is None:
             self._failed(result)
             return
@@ -139,10 +187,16 @@ class Writes:
             tell(self._in_flight.popleft().replies)
 
 
-def size_of(records: list[Encoded]) -> int:
-    """No less than what records take as a batch."""
-    return _HEADER_BYTES + sum(
-        [len(key or b"") + len(value or b"") + _RECORD_OVERHEAD_BYTES for _, key, value, _ in records]
+def _seal(write: _Write) -> None:
+    producer = write.producer
+    seal_batch(
+        write.batch,
+        write.count,
+        write.first_ms,
+        latest_time=write.latest_ms,
+        producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+        producer_epoch=NO_EPOCH if producer is None else producer.producer_epoch,
+        transactional=producer is not None,
     )
 
 

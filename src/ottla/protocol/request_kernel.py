@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Reads what nearly all requests to a busy broker begin with: a header, and a Produce of today's versions.
+"""Reads what nearly all requests to a busy broker are: a header, and a Produce or OffsetCommit of today's versions.
 
 request_kernel.pyi has the contracts. Whatever is out of the ordinary is left to the readers in frame.py and codec.py,
 which also know how to complain. Interpreted, this file is slower than they are; then nobody uses it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import cython
 
+from ottla.protocol.commit_topic import CommitTopic
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.wire import read_id
 
@@ -17,11 +19,18 @@ COMPILED = cython.compiled
 _HEAD = cython.declare(cython.Py_ssize_t, 10)  # API, version, correlation id, length of the client id
 _ID = cython.declare(cython.Py_ssize_t, 16)
 _LONG = cython.declare(cython.Py_ssize_t, 128)  # from here on a length takes more than one byte
+# Declared, because a large literal would be an object.
+_MAX_INT32 = cython.declare(cython.longlong, 2147483647)
+_UINT32 = cython.declare(cython.longlong, 4294967296)
 _TOPIC_IDS_SINCE = cython.declare(cython.int, 13)
+_COMMIT_TOPIC_IDS_SINCE = cython.declare(cython.int, 10)
+_COMMIT = cython.declare(cython.Py_ssize_t, 16)  # partition, offset, leader epoch
 # As what they are, they can be asked for a new instance without a call through the interpreter.
 _Request = cython.declare(type, ProduceRequest)
 _Topic = cython.declare(type, TopicProduceData)
 _Partition = cython.declare(type, PartitionProduceData)
+_Commit = cython.declare(type, OffsetCommitRequest)
+_CommitTopic = cython.declare(type, CommitTopic)
 
 
 @cython.cfunc
@@ -40,7 +49,15 @@ def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cytho
     value = value * 256 + buf[at + 1]
     value = value * 256 + buf[at + 2]
     value = value * 256 + buf[at + 3]
-    return value - 4294967296 if value > 2147483647 else value
+    return value - _UINT32 if value > _MAX_INT32 else value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int64(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+    low: cython.longlong = _int32(buf, at + 4)
+    return _int32(buf, at) * _UINT32 + (low + _UINT32 if low < 0 else low)
 
 
 @cython.cfunc
@@ -182,4 +199,119 @@ def _read_partition(
     if buf[position]:  # tags
         return -1
     partitions.append(partition)
+    return position + 1
+
+
+# -- OffsetCommit
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stop(
+    buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Where a short string ends, or null does, if something follows it; else -1."""
+    stop: cython.Py_ssize_t
+    if position >= end or buf[position] >= _LONG:
+        return -1
+    stop = position + buf[position] if buf[position] else position + 1
+    return stop if stop < end else -1
+
+
+@cython.cfunc
+@cython.inline
+def _string(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t
+):
+    """A string that `_stop` has found the end of."""
+    if not buf[position]:
+        return None
+    return _text(frame, buf, position + 1, stop) if buf[position] > 1 else ""
+
+
+def read_offset_commit(frame, position: cython.Py_ssize_t, version: cython.int):
+    try:
+        return _read_commit(frame, frame, position, version)
+    except UnicodeDecodeError:
+        return None
+
+
+@cython.cfunc
+def _read_commit(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, version: cython.int
+):
+    end: cython.Py_ssize_t = len(buf)
+    stop: cython.Py_ssize_t = _stop(buf, position, end)
+    if stop < 0 or not buf[position] or end - stop < 4:
+        return None
+    request = _Commit.__new__(_Commit)
+    request.group_id = _string(frame, buf, position, stop)
+    request.generation_id_or_member_epoch = _int32(buf, stop)
+    request.retention_time_ms = -1
+    position = stop + 4
+    stop = _stop(buf, position, end)
+    if stop < 0 or not buf[position]:
+        return None
+    request.member_id = _string(frame, buf, position, stop)
+    position = stop
+    stop = _stop(buf, position, end)
+    if stop < 0 or not 0 < buf[stop] < _LONG:
+        return None
+    request.group_instance_id = _string(frame, buf, position, stop)
+    request.topics = topics = []
+    position = stop + 1
+    for _ in range(buf[stop] - 1):
+        position = _read_commit_topic(frame, buf, position, end, version, topics)
+        if position < 0:
+            return None
+    if position >= end or buf[position]:  # tags
+        return None
+    return request
+
+
+@cython.cfunc
+def _read_commit_topic(
+    frame,
+    buf: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    version: cython.int,
+    topics: list,
+) -> cython.Py_ssize_t:
+    """Add the topic at `position`; where the next thing begins, or -1."""
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    topic = _CommitTopic.__new__(_CommitTopic)
+    if version >= _COMMIT_TOPIC_IDS_SINCE:
+        stop = position + _ID
+        if stop >= end:
+            return -1
+        topic.name = ""
+        topic.topic_id = read_id(bytes(frame[position:stop]))
+    else:
+        stop = _stop(buf, position, end)
+        if stop < 0 or not buf[position]:
+            return -1
+        topic.name = _string(frame, buf, position, stop)
+        topic.topic_id = None
+    if not 0 < buf[stop] < _LONG:
+        return -1
+    topic.entries = entries = []
+    position = stop + 1
+    for _ in range(buf[stop] - 1):
+        if end - position < _COMMIT:
+            return -1
+        start = position + _COMMIT
+        stop = _stop(buf, start, end)
+        if stop < 0 or not buf[start] or buf[stop]:  # no metadata, tags
+            return -1
+        metadata = _string(frame, buf, start, stop)
+        entries.append(
+            (_int32(buf, position), _int64(buf, position + 4), _int32(buf, position + 12), metadata)
+        )
+        position = stop + 1
+    if position >= end or buf[position]:  # tags
+        return -1
+    topics.append(topic)
     return position + 1

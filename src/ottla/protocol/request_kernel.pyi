@@ -1,12 +1,13 @@
 """Types and contracts of the compiled readers; request_kernel.py says what they are for.
 
-Both give None for anything they do not read: whether that is wrong or only unusual, others find out. They never look
+All give None for anything they do not read: whether that is wrong or only unusual, others find out. They never look
 at or past the end of the frame.
 """
 
 from collections.abc import Mapping
 
 from ottla.protocol.message import Bytes
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import ProduceRequest
 
 COMPILED: bool
@@ -23,4 +24,11 @@ def read_produce(frame: Bytes, position: int, version: int) -> ProduceRequest | 
     """A Produce request, v9 or later: no transaction, no tags, not more than 126 of anything, records everywhere.
 
     `records` are views into the frame, which must be one itself.
+    """
+
+def read_offset_commit(frame: Bytes, position: int, version: int) -> OffsetCommitRequest | None:
+    """An OffsetCommit request, v8 or later: metadata everywhere, no tags, not more than 126 of anything or bytes of
+    any string.
+
+    Its topics are of the kind of commit_topic.py.
     """

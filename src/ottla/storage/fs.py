@@ -109,11 +109,12 @@ class FileSystem(Protocol):
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_may_tell", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
+        self._may_tell = True  # whether pages are in memory; one that said it cannot is not asked again
 
     def pread(self, size: int, position: int) -> bytes:
         data = os.pread(self._fd, size, position)
@@ -137,19 +138,21 @@ class RealFile:
 
     def pread_cached(self, size: int, position: int) -> bytearray | None:
         buffer = bytearray(size)
-        try:
-            return buffer if os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT) == size else None
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            if error.errno not in _CANNOT_SAY:
-                raise
+        if self._may_tell:
+            try:
+                return buffer if os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT) == size else None
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                self._cannot_tell(error)
         self.pread_into(buffer, position)
         return buffer
 
     def is_cached(self, size: int, position: int) -> bool:
         # Not mincore: it looks up each page (13 us a MiB), and needs the address of the map. A read of one byte that
         # must not wait costs less than 1 us.
+        if not self._may_tell:
+            return True
         byte = bytearray(1)
         try:
             for at in (*range(position, position + size, _PROBE_BYTES), position + size - 1):
@@ -157,9 +160,13 @@ class RealFile:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in _CANNOT_SAY:
-                raise
+            self._cannot_tell(error)
         return True
+
+    def _cannot_tell(self, error: OSError) -> None:
+        if error.errno not in _CANNOT_SAY:
+            raise error
+        self._may_tell = False
 
     def pwrite(self, data: Bytes, position: int) -> None:
         written = os.pwrite(self._fd, data, position)

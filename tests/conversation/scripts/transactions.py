@@ -38,6 +38,7 @@ from tests.conversation.talk import Talk, versions
 INIT, ADD, END, COMMIT = 5, 3, 4, 4  # the newest that clients without KIP-890 use
 OFFSET_FETCH = 9
 READ_COMMITTED = 1
+PATTERNS_SINCE = 2  # ListTransactions
 GROUP, TRANSACTION = 0, 1
 LATEST = -1
 
@@ -480,6 +481,24 @@ def _describe(talk: Talk) -> None:
             talk.ask("of any age", version, _listed({"duration_filter": -7}), only=only)
             old = {"duration_filter": 3_600_000, "state_filters": ["Ongoing"]}
             talk.ask("old ones that are open", version, _listed(old), only=only)
+        if version >= PATTERNS_SINCE:
+            for step, pattern in {
+                "a pattern": "described-.*",
+                "a pattern of one id": "described",
+                "a pattern of a part of an id": "idle",
+                "a pattern of either": "desc(ribed|ribed-idle)",
+                "a pattern with classes": r"[[:alpha:]]+\W\pL{4}",
+                "a pattern of no id": "D.*",
+                "a pattern of either case": "(?i)DESCRIBED",
+                "an empty pattern": "",
+                "a pattern that is none": "(described",
+                "a pattern that looks back": r"(d)escribe\1",
+            }.items():
+                talk.ask(step, version, _listed({"transactional_id_pattern": pattern}), only=only)
+            fields = {"transactional_id_pattern": "described.*", "state_filters": ["Empty", "Nothing"]}
+            talk.ask("a pattern and states", version, _listed(fields), only=only)
+            fields = {"transactional_id_pattern": "*", "state_filters": ["Nothing"]}
+            talk.ask("neither a pattern nor a state", version, _listed(fields), only=only)
     talk.request(END, producer.ended(True))
     producer.settle()
     talk.ask("after the end", 0, DescribeTransactionsRequest(transactional_ids=names[:1]))
