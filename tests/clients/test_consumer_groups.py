@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,11 +13,7 @@ from ottla.coordinator.consumer_group import ConsumerGroup
 from ottla.testing.embedded import EmbeddedBroker
 from tests.clients.client import TIMEOUT_S, Sent
 from tests.clients.confluent import ConfluentClient
-
-TOPIC, GROUP = "orders", "readers"
-PARTITIONS = 4
-ALL = {(TOPIC, number) for number in range(PARTITIONS)}
-VALUES = [b"%d" % number for number in range(20)]
+from tests.clients.sharing import ALL, GROUP, TOPIC, VALUES, leave, make_topic, read_all, shared, until
 
 
 class Member:
@@ -52,6 +47,9 @@ class Member:
     def assignment(self) -> set[tuple[str, int]]:
         return {(at.topic, at.partition) for at in self.consumer.assignment()}
 
+    def close(self) -> None:
+        self.consumer.close()
+
 
 Join = Callable[..., Member]
 
@@ -69,14 +67,11 @@ def ottla_broker_properties() -> dict[str, str]:
 
 @pytest.fixture
 def joined(ottla_broker: EmbeddedBroker) -> Iterator[list[Member]]:
-    client = ConfluentClient(ottla_broker.bootstrap)
-    client.create_topic(TOPIC, PARTITIONS)
-    client.produce(TOPIC, [Sent(value) for value in VALUES])
-    client.close()
+    make_topic(ottla_broker.bootstrap)
     members: list[Member] = []
     yield members
     for member in members:
-        member.consumer.close()
+        member.close()
 
 
 @pytest.fixture
@@ -86,41 +81,6 @@ def join(joined: list[Member], ottla_broker: EmbeddedBroker) -> Join:
         return joined[-1]
 
     return join
-
-
-def leave(member: Member, joined: list[Member]) -> None:
-    joined.remove(member)
-    member.consumer.close()
-
-
-def until(is_so: Callable[[], bool], *members: Member) -> list[bytes]:
-    """Let all poll until it is so; what they read meanwhile."""
-    deadline, read = time.monotonic() + TIMEOUT_S, []
-    while not is_so():
-        assert time.monotonic() < deadline, [member.assignment() for member in members]
-        for member in members:
-            read += member.poll()
-    return read
-
-
-def read_all(*members: Member, count: int = len(VALUES)) -> list[bytes]:
-    read: list[bytes] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(read) < count:
-        assert time.monotonic() < deadline, read
-        for member in members:
-            read += member.poll()
-    return read
-
-
-def shared(*members: Member) -> Callable[[], bool]:
-    """Whether each partition has exactly one of them, and each of them some."""
-
-    def is_shared() -> bool:
-        parts = [member.assignment() for member in members]
-        return all(parts) and set().union(*parts) == ALL and sum(map(len, parts)) == len(ALL)
-
-    return is_shared
 
 
 def group_of(broker: EmbeddedBroker) -> ConsumerGroup:

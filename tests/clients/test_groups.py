@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,12 +12,9 @@ from ottla.testing.embedded import EmbeddedBroker
 from tests.clients.client import TIMEOUT_S, Sent
 from tests.clients.confluent import ConfluentClient
 from tests.clients.group_members import AioMember, Commit, ConfluentMember, KafkaPythonMember, Member
+from tests.clients.sharing import ALL, GROUP, TOPIC, VALUES, leave, make_topic, read_all, shared, until
 
 MEMBERS = {"confluent-kafka": ConfluentMember, "kafka-python": KafkaPythonMember, "aiokafka": AioMember}
-TOPIC, GROUP = "orders", "readers"
-PARTITIONS = 4
-ALL = {(TOPIC, number) for number in range(PARTITIONS)}
-VALUES = [b"%d" % number for number in range(20)]
 
 Join = Callable[..., Member]
 
@@ -32,10 +28,7 @@ def kind(request: pytest.FixtureRequest) -> type[Member]:
 @pytest.fixture
 def joined(ottla_broker: EmbeddedBroker) -> Iterator[list[Member]]:
     """Closes whoever joined."""
-    client = ConfluentClient(ottla_broker.bootstrap)
-    client.create_topic(TOPIC, PARTITIONS)
-    client.produce(TOPIC, [Sent(value) for value in VALUES])
-    client.close()
+    make_topic(ottla_broker.bootstrap)
     members: list[Member] = []
     yield members
     for member in members:
@@ -49,41 +42,6 @@ def join(kind: type[Member], joined: list[Member], ottla_broker: EmbeddedBroker)
         return joined[-1]
 
     return join
-
-
-def leave(member: Member, joined: list[Member]) -> None:
-    joined.remove(member)
-    member.close()
-
-
-def until(is_so: Callable[[], bool], *members: Member) -> list[bytes]:
-    """Let all poll until it is so; what they read meanwhile."""
-    deadline, read = time.monotonic() + TIMEOUT_S, []
-    while not is_so():
-        assert time.monotonic() < deadline, [member.assignment() for member in members]
-        for member in members:
-            read += member.poll()
-    return read
-
-
-def read_all(*members: Member) -> list[bytes]:
-    read: list[bytes] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(read) < len(VALUES):
-        assert time.monotonic() < deadline, read
-        for member in members:
-            read += member.poll()
-    return read
-
-
-def shared(*members: Member) -> Callable[[], bool]:
-    """Whether each partition has exactly one of them, and each of them some."""
-
-    def is_shared() -> bool:
-        parts = [member.assignment() for member in members]
-        return all(parts) and set().union(*parts) == ALL and sum(map(len, parts)) == len(ALL)
-
-    return is_shared
 
 
 def test_one_member_reads_everything_and_goes_on_where_it_was(join: Join, joined: list[Member]) -> None:
@@ -125,7 +83,6 @@ def test_a_group_survives_its_broker(join: Join, ottla_broker: EmbeddedBroker, e
         read += member.poll()
     assert read == [b"more"]
     member.commit()
-    gc.collect()
 
 
 def test_a_static_member_comes_back_to_what_it_had(

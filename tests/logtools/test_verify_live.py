@@ -87,3 +87,21 @@ def test_a_real_defect_is_still_found_in_what_is_left(partition: Path) -> None:
     delete_first_segment(partition)
     found = [finding.code for finding in verify(fs, listed) if finding.level == DEFECT]
     assert found == ["missing-index"]
+
+
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_snapshot_that_is_just_being_written_is_no_defect(partition: Path, share: float) -> None:
+    snapshots = sorted(partition.glob("*.snapshot"))
+    assert snapshots
+    whole = snapshots[-1].read_bytes()
+    snapshots[-1].write_bytes(whole[: int(len(whole) * share)])
+
+    class Writing(RealFileSystem):
+        def read_bytes(self, path: str) -> bytes:
+            found = super().read_bytes(path)
+            if path == str(snapshots[-1]):
+                snapshots[-1].write_bytes(whole)
+            return found
+
+    assert defects(RealFileSystem(), partition) == ["bad-snapshot"]
+    assert defects(Writing(), partition) == []

@@ -96,7 +96,8 @@ def settle(fs: FileSystem, check: LogCheck, report: LogReport) -> Partition | No
     if now is None:
         report.findings = Findings()
         return Partition(partition.path, partition.name, partition.topic_partition)
-    moved = _moved(partition, now)
+    # A snapshot that is just being written is empty for a moment, or has only a part.
+    moved = _moved(partition, now) | check.changed_snapshots()
     if not moved and read_if_there(fs, check.epochs.path) == check.epochs_data:
         return None
     report.findings.forget(moved)
@@ -130,12 +131,14 @@ class LogCheck:
         self._missing: list[MissingOffsets] = []
         self._checks: list[SegmentFacts] = []
         self._snapshots: dict[int, bytes] = {}
+        self._snapshots_read: dict[int, bytes] = {}
 
     def judge(self, checked: Iterable[SegmentFacts]) -> LogReport:
         """What the checked segments, in order, say of the log. Files beside it are read first."""
         partition = self.partition
         self._note_other_files()
-        self._snapshots = self._read_snapshots()
+        self._snapshots_read = self._read_snapshots()
+        self._snapshots = dict(self._snapshots_read)
         self._producers.begin(self._fs, partition)
         end_offset = self._judge_segments(checked)
         if partition.whole:
@@ -209,6 +212,15 @@ class LogCheck:
             if data is not None:
                 found[offset] = data
         return found
+
+    def changed_snapshots(self) -> set[str]:
+        """Those that do not hold any more what was read."""
+        return {
+            path
+            for offset, data in self._snapshots_read.items()
+            for path in (self._snapshot_path(offset),)
+            if read_if_there(self._fs, path) != data
+        }
 
     def _snapshot_path(self, offset: int) -> str:
         return f"{self.partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}"

@@ -106,7 +106,7 @@ OPTIONS = (
         "kafka.group.id",
         READ,
         "",
-        "Commit a stream's progress to this consumer group, so that tools see its lag",
+        "The consumer group that the listener `GroupProgress` commits a stream's progress to",
     ),
     Option(
         "kafka.isolation.level", READ, "read_uncommitted", "`read_committed` leaves out what is not committed"
@@ -127,7 +127,7 @@ REFUSED = {
     "kafka.value.deserializer": "values are bytes: cast the column",
     "kafka.key.serializer": "keys are bytes or strings: cast the column",
     "kafka.value.serializer": "values are bytes or strings: cast the column",
-    "kafka.enable.auto.commit": "progress is in Spark's checkpoint; with kafka.group.id it is committed too",
+    "kafka.enable.auto.commit": "progress is in Spark's checkpoint; the listener GroupProgress commits it too",
     "kafka.interceptor.classes": "there are no Java classes in this reader",
 }
 

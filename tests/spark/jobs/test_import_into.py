@@ -11,7 +11,7 @@ import pytest
 
 from ottla.cluster.adopt import adopt
 from ottla.config import LogConfig
-from ottla.errors import BrokerError
+from ottla.errors import BrokerError, ConfigError
 from ottla.logtools.findings import DEFECT
 from ottla.logtools.verify import verify
 from ottla.records.codec import Codec
@@ -21,7 +21,7 @@ from ottla.spark.jobs.import_into import Destination
 from ottla.spark.jobs.import_rows import Packing, SegmentsTodo, pack_rows
 from ottla.spark.jobs.import_topic import _end_of
 from ottla.spark.jobs.importing import BuiltPartition
-from ottla.storage.fs import FileSystem
+from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.testing.faults import Fault, FaultyFileSystem
 from tests.logtools.making import open_manager
 from tests.spark.jobs.damaged import make_healthy
@@ -106,6 +106,55 @@ def test_a_fault_anywhere_leaves_all_or_nothing(taken_over: Path, tmp_path: Path
             assert defects(path) == [], (point, nth)
             shutil.rmtree(path)
     assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("named", [1, 2])
+def test_an_import_that_was_killed_before_the_topic_was_known_can_be_done_again(
+    taken_over: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: int
+) -> None:
+    path = tmp_path / "data"
+    shutil.copytree(taken_over, path)
+    renames: list[str] = []
+
+    class Dying(RealFileSystem):
+        def rename(self, source: str, target: str) -> None:
+            if source.endswith("-delete") and len(renames) == named:
+                raise KeyboardInterrupt
+            super().rename(source, target)
+            renames.extend([target] if source.endswith("-delete") else [])
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        # As if killed: nothing is undone at once.
+        killed.setattr(import_into, "remove_flat", lambda fs, path: None)
+        killed.setattr(import_into, "register_topic", die)
+        with pytest.raises(KeyboardInterrupt):
+            add_topic(Dying(), path)
+    assert [Path(name).name for name in renames] == ["new-0", "new-1"][:named]
+    with (
+        closing(SystemRuntime()) as runtime,
+        import_into.old_data_dir(FS, str(path), "new", runtime) as to,
+        pytest.raises(ConfigError, match="has no topic new; without --append it is made"),
+    ):
+        import_into.existing_topic(to, None)
+    add_topic(FS, path)
+    assert "new" in import_into.topics_of(FS, str(path))
+    assert sum(len(log) for name, log in records(path).items() if name in ("new-0", "new-1")) == 100
+    assert not list(path.glob("new-[01]/import.unfinished"))
+    assert defects(path) == []
+    with pytest.raises(ConfigError, match="has a topic new already; --append adds to it"):
+        add_topic(FS, path)
+
+
+def test_directories_of_a_topic_that_nobody_knows_are_not_touched(taken_over: Path, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    shutil.copytree(taken_over, path)
+    shutil.copytree(path / "orders-0", path / "new-0")
+    with pytest.raises(ConfigError, match=r"has new-0, but ottla\.db does not know the topic; move"):
+        add_topic(FS, path)
+    assert (path / "new-0").exists()
 
 
 def strip(found: dict[str, list[tuple[object, ...]]]) -> dict[str, list[object]]:

@@ -3,6 +3,7 @@
 All or nothing. A new data directory is built beside its place and renamed. In an old one everything is built in
 directories marked `-delete`, which a broker removes when it starts; a new topic counts once it is in ottla.db. Behind
 an old topic, a journal says what was added until all of it is there: the next to open the directory takes it out.
+Directories that got their names while the topic did not get into ottla.db have a mark: the next import removes them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.opened_dir import cluster_id, new_identity
 
+_UNFINISHED = "import.unfinished"  # in directories of a topic that may not be in ottla.db
 _SUFFIXES = (layout.INDEX, layout.TIME_INDEX, layout.LOG)  # the log last: without it an index means nothing
 
 
@@ -86,6 +88,7 @@ def put_new_topic(
             to.fs, f"{place.directory}/{layout.LEADER_EPOCHS}", [(0, 0)] if part.size else []
         )
         checkpoint.write_topic_id(to.fs, f"{place.directory}/{layout.PARTITION_METADATA}", to.topic_id)
+        checkpoint.replace_file(to.fs, f"{place.directory}/{_UNFINISHED}", b"")
     named: list[str] = []
     try:
         for number, part in built.items():
@@ -97,6 +100,8 @@ def put_new_topic(
         for directory in named:
             remove_flat(to.fs, directory)
         raise
+    for directory in named:
+        to.fs.unlink(f"{directory}/{_UNFINISHED}")
     # Last: without these a broker reads the logs in full, and that is all.
     to.note_ends(built)
 
@@ -171,7 +176,18 @@ def old_data_dir(fs: FileSystem, path: str, topic: str, runtime: Runtime) -> Ite
 def check_new_topic(to: Destination) -> None:
     """Refuse a topic that is there already, or that nobody would know of."""
     names = [name for name in to.fs.list_dir(to.path) if _topic_of(name) == to.topic]
-    if names or to.topic in topics_of(to.fs, to.path):
+    if to.topic in topics_of(to.fs, to.path):
+        raise ConfigError(f"{to.path} has a topic {to.topic} already; --append adds to it")
+    for name in list(names):
+        if to.fs.exists(f"{to.path}/{name}/{_UNFINISHED}"):  # of an import that was killed
+            remove_flat(to.fs, f"{to.path}/{name}")
+            names.remove(name)
+    if names and to.fs.exists(f"{to.path}/{DB_FILE}"):
+        raise ConfigError(
+            f"{to.path} has {', '.join(sorted(names))}, but {DB_FILE} does not know the topic; move what you do not"
+            " need out of the way, and import again"
+        )
+    if names:
         raise ConfigError(f"{to.path} has a topic {to.topic} already; --append adds to it")
     if not to.fs.exists(f"{to.path}/{DB_FILE}"):
         raise NotALogError(
@@ -187,7 +203,8 @@ def existing_topic(to: Destination, partitions: int | None) -> dict[int, str]:
         parsed = layout.parse_partition_dir(name)
         if parsed is not None and parsed.topic == to.topic:
             found[parsed.partition] = f"{to.path}/{name}"
-    if not found:
+    knows_topics = to.fs.exists(f"{to.path}/{DB_FILE}")
+    if not found or (knows_topics and to.topic not in topics_of(to.fs, to.path)):
         raise ConfigError(f"{to.path} has no topic {to.topic}; without --append it is made")
     if sorted(found) != list(range(len(found))):
         raise StorageError(f"{to.path} does not hold all partitions of {to.topic}, only {sorted(found)}")
