@@ -242,7 +242,7 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
         Known(
             "The buffers of a connection",
             "Are 100 KiB (`socket.send.buffer.bytes`, `socket.receive.buffer.bytes`).",
-            "Are left to the operating system (-1), unless they are set.",
+            "Are left to the operating system (-1), unless they are set; on loopback it sends from 256 KiB.",
             "With 100 KiB a request of 110 KB took half as much processor time again, and more to arrive.",
             step=r"DescribeConfigs v4: all of a broker",
             path=r"results\.1\.configs\.socket\.(send|receive)\.buffer\.bytes\..*",
