@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 
 from Cython.Build import cythonize
+from rich.console import Console
+from rich.progress import Progress
 from setuptools import Distribution, Extension
 
 from tests import kernels
@@ -56,6 +58,7 @@ def run(target: str, directory: Path, seed: int, first: int, count: int) -> None
     children = [
         _Child(target, directory, seed, start, end - start) for start, end in itertools.pairwise(bounds)
     ]
+    _watch(target, children, count)
     failed = [child for child in children if child.process.wait()]
     for child in failed:
         print(f"FAILED: target {target}, seed {seed}, input {child.reached}. To replay:")
@@ -64,11 +67,22 @@ def run(target: str, directory: Path, seed: int, first: int, count: int) -> None
         raise SystemExit(1)
 
 
+def _watch(target: str, children: list[_Child], count: int) -> None:
+    """Show how far they are until all have ended."""
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task(target, total=count)
+        while any(child.process.poll() is None for child in children):
+            progress.update(task, completed=sum(child.reached - child.first for child in children))
+            time.sleep(0.5)
+        if not any(child.process.returncode for child in children):
+            progress.update(task, completed=count)
+
+
 class _Child:
     """A process that runs some inputs of a target, and notes which one it is at."""
 
     def __init__(self, target: str, directory: Path, seed: int, first: int, count: int) -> None:
-        self._first = first
+        self.first = first
         self._progress = BUILD / f"{target}.{first}.progress"
         if target in UNSANITIZED:
             directory, env = ROOT / "src" / "ottla" / "records", dict(os.environ)
@@ -81,7 +95,8 @@ class _Child:
 
     @property
     def reached(self) -> int:
-        return int(self._progress.read_text()) if self._progress.exists() else self._first
+        noted = self._progress.read_text() if self._progress.exists() else ""
+        return int(noted) if noted else self.first
 
 
 def _sanitized() -> dict[str, str]:
