@@ -154,7 +154,10 @@ _NODES = st.integers(1, 3)
 
 def _new_topics(seed: int, names: list[str], partitions: int) -> Command:
     topics = [NewTopic(name, partitions, config={"flush.ms": str(partitions)}) for name in names]
-    return lambda image: create_topics(image, topics, CONFIG, random.Random(seed).randrange)
+    # The revision is part of it: a seed may come twice in a history, a topic's id may not.
+    return lambda image: create_topics(
+        image, topics, CONFIG, random.Random(f"{seed} {image.revision}").randrange
+    )
 
 
 def _altered(name: str, key: str, value: str, op: AlterOp, node_id: int | None) -> Command:
