@@ -22,6 +22,7 @@ def as_users_have_it() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = _MEMORY | {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.PYTHONPATH": str(_ROOT),  # workers import what is in this package
     }
     opened = SparkSession.builder.master("local[2]").appName("bench").config(map=settings).getOrCreate()
