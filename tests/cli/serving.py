@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
+
+TIMEOUT_S = 60
 READY = re.compile(r"ottla: ready on (\S+) \(node (\d+), (\d+) topics, (\d+) ms\)")
 
 
@@ -43,3 +50,29 @@ class Serve:
 
     def __exit__(self, *_: object) -> None:
         self.end(signal.SIGKILL)
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row that nobody listens on; processes that ask at once begin far apart."""
+    for first in range(20_000 + os.getpid() * 16 % 10_000, 60_000, count):
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(closing(socket.create_server(("127.0.0.1", port))))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no free ports")
+
+
+def leaders(bootstrap: str, topic: str, partitions: int) -> list[int]:
+    """Who leads each partition of a new topic; brokers learn of one in their own time, so it is asked until all do."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        found = [
+            part.leader for part in admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions.values()
+        ]
+        if len(found) == partitions and -1 not in found:
+            return found
+        assert time.monotonic() < deadline, f"leaders of {topic}: {found}"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.cli.serving import Serve
+from tests.cli.serving import Serve, free_ports, leaders
 
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
 from ottla.errors import ConfigError
@@ -113,9 +113,7 @@ def test_several_brokers_share_a_cluster_and_one_that_dies_comes_back(tmp_path: 
         )
         assert {node for _, node, _ in serve.ready} == {1, 2}
         create(f"127.0.0.1:{port}", "spread", 4)
-        described = AdminClient({"bootstrap.servers": f"127.0.0.1:{port + 1}"}).list_topics("spread", 30)
-        leaders = [partition.leader for partition in described.topics["spread"].partitions.values()]
-        assert sorted(leaders) == [1, 1, 2, 2]
+        assert sorted(leaders(f"127.0.0.1:{port + 1}", "spread", 4)) == [1, 1, 2, 2]
         assert len(list((data / "node.2").glob("spread-*"))) == 2
 
         os.kill(int((data / "node.2/broker.pid").read_text()), signal.SIGKILL)
@@ -134,19 +132,6 @@ def test_brokers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> No
         assert serve.process.stdout is not None
         assert serve.process.stdout.read() == ""  # it ends when the last of them has ended
     assert all((data / f"node.{node}/.kafka_cleanshutdown").exists() for node in (1, 2))
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody listens on."""
-    for first in range(20_000 + os.getpid() % 10_000, 60_000, count):
-        with ExitStack() as stack:
-            try:
-                for port in range(first, first + count):
-                    stack.enter_context(closing(socket.create_server(("127.0.0.1", port))))
-            except OSError:
-                continue
-            return first
-    raise AssertionError("no free ports")
 
 
 def refusal(*args: str) -> str:

@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.cli.serving import Serve
-from tests.cli.test_serve import free_ports
+from tests.cli.serving import Serve, free_ports, leaders
 from tests.clients.client import TIMEOUT_S
 from tests.clients.transactors import LAST, AioTransactor, ConfluentTransactor, KafkaPythonTransactor
 
@@ -35,8 +34,7 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for future in admin.create_topics([NewTopic("t", PARTITIONS), NewTopic("in", 1)]).values():
             future.result(TIMEOUT_S)
-        leaders = admin.list_topics("t", TIMEOUT_S).topics["t"].partitions.values()
-        assert sorted(partition.leader for partition in leaders) == [1, 1, 2, 2]
+        assert sorted(leaders(self.bootstrap, "t", PARTITIONS)) == [1, 1, 2, 2]
 
     def kill(self, node: int) -> None:
         """It is started again by itself."""
