@@ -188,11 +188,11 @@ class _Answer:
     def _is_new(self, topic: TopicInfo) -> bool:
         """Whether all that this broker is to lead of a topic is still being made: it is as if there were none."""
         mine = [
-            self._is_being_made(TopicPartition(topic.name, index))
+            index
             for index, partition in enumerate(topic.partitions)
             if partition.leader == self._services.node_id
         ]
-        return bool(mine) and all(mine)
+        return bool(mine) and all(self._is_being_made(TopicPartition(topic.name, index)) for index in mine)
 
     def _is_being_made(self, key: TopicPartition) -> bool:
         """Whether this broker is to lead a partition that has no log yet: it would turn clients away."""

@@ -14,6 +14,9 @@ from ottla.coordinator.packing import compact_string
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+else:
+    from ottla.records.varints import varint_size, zigzag
 
 _NO_METADATA = b"\1"  # a compact string of no bytes
 _KEY_REST = cython.declare(cython.Py_ssize_t, 4)  # the partition
@@ -121,29 +124,8 @@ def store_commits(
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _zigzag(value: cython.longlong) -> cython.ulonglong:
-    if value >= 0:
-        return cython.cast(cython.ulonglong, value) << 1
-    return (cython.cast(cython.ulonglong, -1 - value) << 1) + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = _zigzag(value)
-    size: cython.Py_ssize_t = 1
-    while bits >= 0x80:
-        bits >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _put_varint(data: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = _zigzag(value)
+    bits: cython.ulonglong = zigzag(value)
     while bits >= 0x80:
         data[at] = bits & 0x7F | 0x80
         bits >>= 7
@@ -213,9 +195,9 @@ def _put_commit(
     key_size: cython.Py_ssize_t = len(key) + _KEY_REST
     value_size: cython.Py_ssize_t = _VALUE_HEAD + len(metadata) + _TIME + len(tags)
     # Between them: attributes in front, the number of headers behind.
-    size: cython.Py_ssize_t = 2 + _varint_size(time_delta) + _varint_size(offset_delta)
-    size += _varint_size(key_size) + key_size + _varint_size(value_size) + value_size
-    room: cython.Py_ssize_t = _varint_size(size) + size
+    size: cython.Py_ssize_t = 2 + varint_size(time_delta) + varint_size(offset_delta)
+    size += varint_size(key_size) + key_size + varint_size(value_size) + value_size
+    room: cython.Py_ssize_t = varint_size(size) + size
     if cython.compiled:
         PyByteArray_Resize(out, start + room)
         data: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(out))

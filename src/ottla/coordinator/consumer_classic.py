@@ -244,18 +244,16 @@ def _is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _details(old: ConsumerMember, joining: Joining, subscription: Subscription) -> MemberDetails:
-    request, known = joining.request, old.details
-    timeout_ms = joining.rebalance_timeout_ms
-    return MemberDetails(
-        known.instance_id if request.group_instance_id is None else request.group_instance_id,
-        known.rack_id if subscription.rack_id is None else subscription.rack_id,
+    request = joining.request
+    return old.details.updated(
+        request.group_instance_id,
+        subscription.rack_id,
         joining.client_id,
         joining.client_host,
         subscription.topics,
         "",
-        known.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        known.assignor,
-        ClassicMember(request.session_timeout_ms, joining.protocols),
+        joining.rebalance_timeout_ms,
+        classic=ClassicMember(request.session_timeout_ms, joining.protocols),
     )
 
 

@@ -175,18 +175,16 @@ class ConsumerHeartbeats:
 
 def _details(old: ConsumerMember, beat: Beat) -> MemberDetails:
     """Who the member is and what it wants; what a heartbeat leaves out is as before."""
-    request, known = beat.request, old.details
-    topics, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
-    timeout_ms = request.rebalance_timeout_ms
-    return MemberDetails(
-        known.instance_id if request.instance_id is None else request.instance_id,
-        known.rack_id if request.rack_id is None else request.rack_id,
+    request = beat.request
+    return old.details.updated(
+        request.instance_id,
+        request.rack_id,
         beat.client_id,
         beat.client_host,
-        known.topics if topics is None else frozenset(topics),
-        known.pattern if pattern is None else pattern,
-        known.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
-        known.assignor if request.server_assignor is None else request.server_assignor,
+        request.subscribed_topic_names,
+        request.subscribed_topic_regex,
+        request.rebalance_timeout_ms,
+        request.server_assignor,
     )
 
 

@@ -7,7 +7,7 @@ and what it has. A record without value takes back what the ones before it said.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -51,6 +51,31 @@ class MemberDetails(NamedTuple):
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicMember | None = None
+
+    def updated(
+        self,
+        instance_id: str | None,
+        rack_id: str | None,
+        client_id: str,
+        client_host: str,
+        topics: Iterable[str] | None,
+        pattern: str | None,
+        rebalance_timeout_ms: int,
+        assignor: str | None = None,
+        classic: ClassicMember | None = None,
+    ) -> MemberDetails:
+        """With what the member says now; what it leaves out (None, or a timeout of -1) is as before."""
+        return MemberDetails(
+            self.instance_id if instance_id is None else instance_id,
+            self.rack_id if rack_id is None else rack_id,
+            client_id,
+            client_host,
+            self.topics if topics is None else frozenset(topics),
+            self.pattern if pattern is None else pattern,
+            self.rebalance_timeout_ms if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
+            self.assignor if assignor is None else assignor,
+            classic,
+        )
 
 
 class Standing(NamedTuple):

@@ -94,10 +94,70 @@ def read_header(frame, flexible_since):
     return api_key, version, _int32(buf, 4), client_id, position
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _stop(
+    buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
+    """Where a short string ends, or null does, if something follows it; else -1."""
+    stop: cython.Py_ssize_t
+    if position >= end or buf[position] >= _LONG:
+        return -1
+    stop = position + buf[position] if buf[position] else position + 1
+    return stop if stop < end else -1
+
+
+@cython.cfunc
+@cython.inline
+def _string(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t
+):
+    """A string that `_stop` has found the end of."""
+    if not buf[position]:
+        return None
+    return _text(frame, buf, position + 1, stop) if buf[position] > 1 else ""
+
+
+@cython.cfunc
+def _name_topic(
+    frame,
+    buf: cython.const[cython.uchar][::1],
+    position: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    by_id: cython.bint,
+    topic,
+) -> cython.Py_ssize_t:
+    """Give a topic the name or the id at `position`; where that ends, if something follows it, or -1."""
+    stop: cython.Py_ssize_t
+    if by_id:
+        stop = position + _ID
+        if stop >= end:
+            return -1
+        topic.name = ""
+        topic.topic_id = read_id(bytes(frame[position:stop]))
+        return stop
+    stop = _stop(buf, position, end)
+    if stop < 0 or not buf[position]:
+        return -1
+    topic.name = _string(frame, buf, position, stop)
+    topic.topic_id = None
+    return stop
+
+
 def read_produce(frame, position: cython.Py_ssize_t, version: cython.int):
     if type(frame) is not memoryview:
         return None
-    buf: cython.const[cython.uchar][::1] = frame
+    try:
+        return _read_produce(frame, frame, position, version)
+    except UnicodeDecodeError:
+        return None
+
+
+@cython.cfunc
+def _read_produce(
+    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, version: cython.int
+):
     end: cython.Py_ssize_t = len(buf)
     count: cython.Py_ssize_t
     # Without a transactional id: its length, acks, timeout, number of topics.
@@ -134,24 +194,9 @@ def _read_topic(
     stop: cython.Py_ssize_t
     count: cython.Py_ssize_t
     topic = _Topic.__new__(_Topic)
-    if version >= _TOPIC_IDS_SINCE:
-        stop = position + _ID
-        if stop >= end:
-            return -1
-        topic.name = ""
-        topic.topic_id = read_id(bytes(frame[position:stop]))
-    else:
-        if position >= end or not 0 < buf[position] < _LONG:
-            return -1
-        stop = position + buf[position]
-        position += 1
-        if stop >= end:
-            return -1
-        try:
-            topic.name = _text(frame, buf, position, stop) if position < stop else ""
-        except UnicodeDecodeError:
-            return -1
-        topic.topic_id = None
+    stop = _name_topic(frame, buf, position, end, version >= _TOPIC_IDS_SINCE, topic)
+    if stop < 0:
+        return -1
     topic.partition_data = partitions = []
     count = buf[stop]
     if not 0 < count < _LONG:
@@ -203,31 +248,6 @@ def _read_partition(
 
 
 # -- OffsetCommit
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _stop(
-    buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Where a short string ends, or null does, if something follows it; else -1."""
-    stop: cython.Py_ssize_t
-    if position >= end or buf[position] >= _LONG:
-        return -1
-    stop = position + buf[position] if buf[position] else position + 1
-    return stop if stop < end else -1
-
-
-@cython.cfunc
-@cython.inline
-def _string(
-    frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t
-):
-    """A string that `_stop` has found the end of."""
-    if not buf[position]:
-        return None
-    return _text(frame, buf, position + 1, stop) if buf[position] > 1 else ""
 
 
 def read_offset_commit(frame, position: cython.Py_ssize_t, version: cython.int):
@@ -283,19 +303,8 @@ def _read_commit_topic(
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     topic = _CommitTopic.__new__(_CommitTopic)
-    if version >= _COMMIT_TOPIC_IDS_SINCE:
-        stop = position + _ID
-        if stop >= end:
-            return -1
-        topic.name = ""
-        topic.topic_id = read_id(bytes(frame[position:stop]))
-    else:
-        stop = _stop(buf, position, end)
-        if stop < 0 or not buf[position]:
-            return -1
-        topic.name = _string(frame, buf, position, stop)
-        topic.topic_id = None
-    if not 0 < buf[stop] < _LONG:
+    stop = _name_topic(frame, buf, position, end, version >= _COMMIT_TOPIC_IDS_SINCE, topic)
+    if stop < 0 or not 0 < buf[stop] < _LONG:
         return -1
     topic.entries = entries = []
     position = stop + 1

@@ -12,6 +12,11 @@ import cython
 
 from ottla.records.kernel import checksum
 
+if cython.compiled:
+    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+else:
+    from ottla.records.varints import varint_size, zigzag
+
 FILTER, FILTER_OR_EMPTY, EMPTY, DROP, MARK, COPY = range(6)
 DONE, PACKED, FULL, NO_ROOM, BAD = range(5)
 # A new time delta takes up to 9 bytes more than the old one, and its record's length one more.
@@ -319,35 +324,13 @@ def _put(
 @cython.nogil
 @cython.exceptval(check=False)
 def _put_varint(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = _zigzag(value)
+    bits: cython.ulonglong = zigzag(value)
     while bits >= 0x80:
         out[at] = bits & 0x7F | 0x80
         bits >>= 7
         at += 1
     out[at] = bits & 0x7F
     return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _zigzag(value: cython.longlong) -> cython.ulonglong:
-    bits: cython.ulonglong = _wrap(value)
-    return _wrap(bits << 1) ^ _wrap(value >> 63)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = _zigzag(value)
-    size: cython.Py_ssize_t = 1
-    while bits >= 0x80:
-        bits >>= 7
-        size += 1
-    return size
 
 
 @cython.cfunc
@@ -411,7 +394,7 @@ def _put_record(
     to: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """A record with another time delta: attributes from `body`, and all from `timed` on."""
-    to = _put_varint(out, to, 1 + _varint_size(time_delta) + stop - timed)
+    to = _put_varint(out, to, 1 + varint_size(time_delta) + stop - timed)
     to = _copy(view, body, body + 1, out, to)
     to = _put_varint(out, to, time_delta)
     return _copy(view, timed, stop, out, to)

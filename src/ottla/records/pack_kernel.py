@@ -13,6 +13,9 @@ import cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+else:
+    from ottla.records.varints import varint_size, zigzag
 
 _SEED = cython.declare(cython.uint, 0x9747B28C)
 _MIX = cython.declare(cython.uint, 0x5BD1E995)
@@ -131,30 +134,8 @@ def group_rows(numbers: cython.const[cython.int][::1], order: cython.int[::1], e
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _zigzag(value: cython.longlong) -> cython.ulonglong:
-    if value >= 0:
-        return cython.cast(cython.ulonglong, value) << 1
-    return (cython.cast(cython.ulonglong, -1 - value) << 1) + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _number_size(value: cython.longlong) -> cython.longlong:
-    """Of a number as a zigzag varint."""
-    bits: cython.ulonglong = _zigzag(value)
-    size: cython.longlong = 1
-    while bits >= 0x80:
-        bits >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = _zigzag(value)
+    bits: cython.ulonglong = zigzag(value)
     while bits >= 0x80:
         out[at] = bits & 0x7F | 0x80
         bits >>= 7
@@ -267,18 +248,18 @@ class Packer:
         size: cython.longlong
         at: cython.Py_ssize_t
         count: cython.longlong = self._headers_of(row)
-        body: cython.longlong = 1 + _number_size(delta) + _number_size(count)
-        body += _number_size(self._time_delta(row))
+        body: cython.longlong = 1 + varint_size(delta) + varint_size(count)
+        body += varint_size(self._time_delta(row))
         size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
-        body += _number_size(size) + (size if size > 0 else 0)
+        body += varint_size(size) + (size if size > 0 else 0)
         size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
-        body += _number_size(size) + (size if size > 0 else 0)
+        body += varint_size(size) + (size if size > 0 else 0)
         if count:
             for at in range(self._lists[row], self._lists[row + 1]):
                 size = self._name_offsets[at + 1] - self._name_offsets[at]
-                body += _number_size(size) + size
+                body += varint_size(size) + size
                 size = _size_at(self._header_valid, self._header_nulls, self._header_offsets, at)
-                body += _number_size(size) + (size if size > 0 else 0)
+                body += varint_size(size) + (size if size > 0 else 0)
         return body
 
     @cython.cfunc
@@ -324,7 +305,7 @@ class Packer:
         delta: cython.longlong = records
         while stop < end:
             size = self._body_size(order[stop], delta)
-            size += _number_size(size)
+            size += varint_size(size)
             if total + size > limit_bytes and delta > 0:
                 break
             total += size

@@ -14,6 +14,11 @@ import sys
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+else:
+    from ottla.records.varints import varint_size, zigzag
+
 _TRUNCATED = cython.declare(cython.int, 1)
 _BAD_COUNT = cython.declare(cython.int, 6)
 _BAD_OFFSETS = cython.declare(cython.int, 7)
@@ -501,32 +506,8 @@ def headers(buf, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cyt
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _zigzag(value: cython.longlong) -> cython.ulonglong:
-    bits: cython.ulonglong
-    if value >= 0:
-        bits = value
-        return bits << 1
-    bits = -(value + 1)
-    return bits << 1 | 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint_size(value: cython.longlong) -> cython.longlong:
-    bits: cython.ulonglong = _zigzag(value)
-    size: cython.longlong = 1
-    while bits >= 0x80:
-        bits >>= 7
-        size += 1
-    return size
-
-
-@cython.cfunc
 def _put_varint(out: bytearray, value: cython.longlong) -> cython.int:
-    bits: cython.ulonglong = _zigzag(value)
+    bits: cython.ulonglong = zigzag(value)
     while bits >= 0x80:
         out.append(bits & 0x7F | 0x80)
         bits >>= 7
@@ -539,7 +520,7 @@ def _field_size(data) -> cython.longlong:
     if data is None:
         return 1
     size: cython.longlong = len(data)
-    return _varint_size(size) + size
+    return varint_size(size) + size
 
 
 @cython.cfunc
@@ -560,7 +541,7 @@ def encode_records(out: bytearray, records: list, base_timestamp: cython.longlon
     for timestamp, key, value, pairs in records:
         time_delta = timestamp - base_timestamp
         offset_delta = index if offset_deltas is None else offset_deltas[index]
-        size = 1 + _varint_size(time_delta) + _varint_size(offset_delta) + _varint_size(len(pairs))
+        size = 1 + varint_size(time_delta) + varint_size(offset_delta) + varint_size(len(pairs))
         size += _field_size(key) + _field_size(value)
         for name, data in pairs:
             size += _field_size(name) + _field_size(data)
