@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ottla.spark.files import FileTransport
 from ottla.spark.offsets import Offsets
-from ottla.spark.transport import BadBytes, Block, Lost, Mark, Transport
+from ottla.spark.transport import BadBytes, Block, Lost, Mark, Transport, Undecided
 from ottla.storage.layout import TopicPartition
 
 
@@ -55,10 +55,10 @@ class CombinedTransport:
         files_end = min(end, self._files_end(partition))
         if start < files_end:
             for found in self._files.read(partition, start, files_end):
-                if isinstance(found, Lost):  # perhaps only here
-                    yield from self._brokers.read(partition, *found)
-                else:
-                    yield found
+                if isinstance(found, (Lost, Undecided)):  # perhaps only here
+                    yield from self._brokers.read(partition, max(start, found.from_offset), end)
+                    return
+                yield found
         if files_end < end:
             yield from self._brokers.read(partition, max(start, files_end), end)
 

@@ -8,7 +8,7 @@ takes away can be read as long as the broker keeps it under its `.deleted` name.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ottla.spark.log_index import OffsetIndex, TimeIndex
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.scan import Scan, Window
+from ottla.storage.scan import WINDOW_BYTES, Scan, Window
 from ottla.storage.txn_index import TxnIndex
 
 _BAD_PIECE_BYTES = 16 << 20
@@ -233,7 +233,9 @@ class LogFiles:
                 break
         return found
 
-    def read(self, start: int, end: int) -> Iterator[Block | BadBytes | Lost]:
+    def read(
+        self, start: int, end: int, window_bytes: int = WINDOW_BYTES
+    ) -> Generator[Block | BadBytes | Lost, None, None]:
         """The batches that hold offsets of [start, end); nothing is taken for aborted."""
         finished: set[tuple[object, ...]] = set()
         at = start
@@ -254,7 +256,7 @@ class LogFiles:
                 continue
             finished.add(segment[:3])
             try:
-                for found in self._read_segment(segment, file, at, next_base):
+                for found in self._read_segment(segment, file, at, next_base, window_bytes):
                     if isinstance(found, Block):
                         at = max(at, found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
                     yield found
@@ -275,12 +277,13 @@ class LogFiles:
         return None, 0
 
     def _read_segment(
-        self, segment: Segment, file: File, at: int, next_base: int
+        self, segment: Segment, file: File, at: int, next_base: int, window_bytes: int
     ) -> Iterator[Block | BadBytes]:
         expected = segment.base_offset
         damages: list[Damage] = []  # which offsets they cost is known only when good batches follow
         start = self._start_position(segment, file, at)
-        for found in walk(file, file.size(), start=start, min_offset=segment.base_offset):
+        base_offset = segment.base_offset
+        for found in walk(file, file.size(), start=start, min_offset=base_offset, window_bytes=window_bytes):
             if isinstance(found, Damage):
                 damages.append(found)
                 continue

@@ -67,6 +67,14 @@ class BadBytes:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided(BadBytes):
+    """A good batch of which it cannot be known whether its transaction was committed: no row may be made of it."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
+
+
 class Lost(NamedTuple):
     """Offsets that were asked for and are gone."""
 
@@ -105,8 +113,14 @@ class Transport(Protocol):
 
 
 def abort_ranges(aborted: Iterable[Aborted]) -> array[int]:
-    """Aborted transactions as the kernel wants them: three numbers each, sorted."""
-    return array("q", [number for txn in sorted(aborted) for number in txn])
+    """Aborted transactions as the kernel wants them: three numbers each, sorted, those of a producer apart."""
+    ranges = array("q")
+    for producer_id, first_offset, last_offset in sorted(aborted):
+        if ranges and ranges[-3] == producer_id and first_offset <= ranges[-1]:
+            ranges[-1] = max(ranges[-1], last_offset)
+        else:
+            ranges.extend((producer_id, first_offset, last_offset))
+    return ranges
 
 
 def blocks(
