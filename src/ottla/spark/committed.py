@@ -93,11 +93,11 @@ class _Judge:
             txn = self._unknown(row.tolist(), unknown)
             if txn is not None:
                 if done < number:
-                    yield _part(block, done, number)
+                    yield block.part(done, number)
                 yield self._undecided(block, row.tolist(), txn)
                 done = number + 1
         if done < block.count:
-            yield _part(block, done, block.count)
+            yield block.part(done, block.count)
 
     def _unknown(self, row: list[int], unknown: list[Unknown]) -> Unknown | None:
         kind = row[kernel.ATTRIBUTES] & (batch.TRANSACTIONAL | batch.CONTROL)
@@ -121,8 +121,3 @@ class _Judge:
         data = bytes(memoryview(block.data)[start : start + row[kernel.SIZE]])
         meaning = f"whether its transaction was committed is not known: {txn.hidden_by}"
         return Undecided(block.where, position, from_offset, to_offset, meaning, data)
-
-
-def _part(block: Block, start: int, stop: int) -> Block:
-    rows = block.rows[start * kernel.ROW : stop * kernel.ROW]
-    return Block(rows, stop - start, block.data, block.shift, block.where, block.aborted)

@@ -48,6 +48,11 @@ class Block:
     where: str  # a file or a broker, for messages
     aborted: array[int]  # of abort_ranges()
 
+    def part(self, start: int, stop: int) -> Block:
+        """Only its batches of these numbers."""
+        rows = self.rows[start * kernel.ROW : stop * kernel.ROW]
+        return Block(rows, stop - start, self.data, self.shift, self.where, self.aborted)
+
 
 @dataclass(frozen=True, slots=True)
 class BadBytes:
