@@ -36,9 +36,9 @@ class Transactions:
         """Go on with what comes next in the log; what lies before `at`, or from `end` on, does not count."""
         if isinstance(found, Block):
             self._take_block(found, end)
-        elif found.to_offset > self.at and found.from_offset < end:
+        elif found.to_offset >= self.at and found.from_offset < end:
             for producer_id in list(self.began):
-                self._lose(producer_id, found.from_offset - 1, found)
+                self._lose(producer_id, self.at - 1, found)
 
     def forget_ended(self) -> None:
         self.aborted.clear()
@@ -77,7 +77,7 @@ class Transactions:
         ):
             self.aborted.append(Aborted(producer_id, first, offset))
 
-    def _lose(self, producer_id: int, offset: int, hidden_by: BadBytes | Lost | str) -> None:
+    def _lose(self, producer_id: int, last_offset: int, hidden_by: BadBytes | Lost | str) -> None:
         first = self.began.pop(producer_id, None)
         if first is not None:
-            self.unknown.append(Unknown(producer_id, first, offset, hidden_by))
+            self.unknown.append(Unknown(producer_id, first, last_offset, hidden_by))
