@@ -143,7 +143,7 @@ class TestOwnBroker(client_behaviours.Behaviours):
                 assert reader.stdout.readline().decode() == f"{round_}\n"
                 if round_ == "before":
                     ottla_broker.stop()
-                    assert reader.stderr.readline().startswith(b"ottla: the broker is gone: ")
+                    assert reader.stderr.readline().startswith(b"ottla: the broker is gone")
                     ottla_broker.start()
             reader.send_signal(signal.SIGINT)
             assert reader.wait(client_behaviours.DEADLINE_S) == 130

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.cli.serving import TIMEOUT_S, Serve, free_ports, leaders
+from tests.cli.serving import TIMEOUT_S, Serve, leaders
+from tests.ports import free_ports
 
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
 from ottla.errors import ConfigError

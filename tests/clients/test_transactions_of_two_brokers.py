@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.cli.serving import Serve, free_ports, leaders
+from tests.cli.serving import Serve, leaders
 from tests.clients.client import TIMEOUT_S
 from tests.clients.transactors import LAST, AioTransactor, ConfluentTransactor, KafkaPythonTransactor
+from tests.ports import free_ports
 
 PARTITIONS = 4
 NAMES = [f"name-{number}" for number in range(6)]  # enough that both brokers look after some

@@ -29,7 +29,7 @@ QUICK = (
     "group.consumer.min.session.timeout.ms=1000",
     "group.consumer.session.timeout.ms=10000",
 )
-SETTLE_TIMEOUT_S = 60.0
+SETTLE_TIMEOUT_S = 240.0
 _numbers = itertools.count()
 
 
@@ -80,7 +80,7 @@ class Shell:
             yield
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(SETTLE_TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.interop.test_group_tools import COMMAND
 
 TOPIC, PARTITIONS, COUNT = "orders", 3, 10
 STATIC = "of-kafka-with-members"
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 Described = dict[tuple[str, int], tuple[str, str]]
 

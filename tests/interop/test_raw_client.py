@@ -26,9 +26,10 @@ from ottla.spark.options import WriteOptions, read_options
 from ottla.spark.sending import Sent, Turn, send_rows
 from tests.client.gate import CA, TLS
 from tests.client.sending import batch_of
-from tests.interop.kafka import NEWEST, KafkaBroker, free_port
+from tests.interop.kafka import NEWEST, KafkaBroker
+from tests.ports import free_ports
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 PASSWORD = "p=,ss"
 LOGIN = "org.apache.kafka.common.security"
 
@@ -38,7 +39,7 @@ class SecureBroker(KafkaBroker):
 
     def _kraft_settings(self, controller_port: int) -> dict[str, str]:
         settings = super()._kraft_settings(controller_port)
-        self.doors = {name: f"127.0.0.1:{free_port()}" for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
+        self.doors = {name: f"127.0.0.1:{free_ports(1)}" for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
         more = [f"{name}://{address}" for name, address in self.doors.items()]
         settings["listeners"] += "".join(f",{entry}" for entry in more)
         settings["advertised.listeners"] = ",".join((f"PLAINTEXT://{self.servers}", *more))
