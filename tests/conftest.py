@@ -26,9 +26,12 @@ for _name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long something takes is the machine's affair, not a test's.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# How long something takes is the machine's affair, not a test's. Hypothesis gives the same examples each time: a change
+# is judged by itself, not by luck. `--hypothesis-profile=searching` is for new ones.
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("searching", _UNTIMED)
+settings.register_profile("repeating", _UNTIMED, derandomize=True)
+settings.load_profile("repeating")
 
 collect_ignore: list[str] = []
 
