@@ -72,6 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
+        "spark.python.authenticate.socketTimeout": "120s",
     }
     session = open_session("ottla-tests", master="local[2]", settings=settings)
     session.sparkContext.setLogLevel("OFF")
