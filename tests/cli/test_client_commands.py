@@ -93,7 +93,7 @@ class TestTrouble(client_behaviours.Behaviours):
             writer.stdin.write(b"a\n")
             writer.stdin.flush()
             assert reader.communicate(timeout=client_behaviours.DEADLINE_S)[0] == b"a\n"
-            while not select.select([writer.stderr], [], [], 0.3)[0]:
+            while not select.select([writer.stderr], [], [], 1.5)[0]:
                 writer.send_signal(signal.SIGINT)
             told = f"ottla: {topic}: 0 records acknowledged, 0 refused, 1 unknown\n"
             assert writer.stderr.read().decode() == told
