@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cli.serving import TIMEOUT_S, Serve, leaders
 from tests.ports import free_ports
+from tests.server.wire import wait_until
 
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
 from ottla.errors import ConfigError
@@ -115,7 +116,7 @@ def test_several_brokers_share_a_cluster_and_one_that_dies_comes_back(tmp_path: 
         assert {node for _, node, _ in serve.ready} == {1, 2}
         create(f"127.0.0.1:{port}", "spread", 4)
         assert sorted(leaders(f"127.0.0.1:{port + 1}", "spread", 4)) == [1, 1, 2, 2]
-        assert len(list((data / "node.2").glob("spread-*"))) == 2
+        wait_until(lambda: len(list((data / "node.2").glob("spread-*"))) == 2)
 
         os.kill(int((data / "node.2/broker.pid").read_text()), signal.SIGKILL)
         assert serve.next_ready()[1:] == (2, 1)
