@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -72,11 +73,25 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
                 [UserScramCredentialUpsertion("ann", info, PASSWORD.encode())]
             )
             made["ann"].result(TIMEOUT_S)
+        for name in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            await_password(broker, name)
         yield broker
 
 
 def _create(admin: AdminClient, name: str, partitions: int) -> None:
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(TIMEOUT_S)
+
+
+def await_password(kafka: SecureBroker, mechanism: str) -> None:
+    """The broker hears of a new password after its controller has answered."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            with Cluster.from_options(_options(kafka, "SASL_PLAINTEXT", mechanism)) as cluster:
+                cluster.topics()
+            return
+        except AuthenticationError:
+            assert time.monotonic() < deadline
 
 
 DOORS = [("SSL", None)] + [
