@@ -178,6 +178,7 @@ def test_a_group_goes_from_kafka_to_ottla_and_back_without_anybody_joining_again
     with broker, talking(broker.servers) as talk:
         await_coordinator(talk)
         topic_id = talk.topic("orders", 4)
+        talk.settle()  # its coordinator hears of topics last
         one = Modern(talk, "g", "one")
         joined = beat(one, talk, one.joining("orders"))
         assert joined.assignment.topic_partitions[0].partitions == [0, 1, 2, 3]
