@@ -35,7 +35,9 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for future in admin.create_topics([NewTopic("t", PARTITIONS), NewTopic("in", 1)]).values():
             future.result(TIMEOUT_S)
-        assert sorted(leaders(self.bootstrap, "t", PARTITIONS)) == [1, 1, 2, 2]
+        for one in (self.bootstrap, f"127.0.0.1:{port + 1}"):
+            assert sorted(leaders(one, "t", PARTITIONS)) == [1, 1, 2, 2]
+            leaders(one, "in", 1)
 
     def kill(self, node: int) -> None:
         """It is started again by itself."""
