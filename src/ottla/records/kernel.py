@@ -17,7 +17,14 @@ import zlib
 
 import cython
 
-from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
+from ottla.records.index_kernel import (
+    epoch_rows,
+    index_floor,
+    index_rows,
+    producer_rows,
+    rows_in_order,
+    transaction_rows,
+)
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
 if cython.compiled:
@@ -43,6 +50,7 @@ __all__ = [
     "index_rows",
     "producer_rows",
     "rows_in_order",
+    "transaction_rows",
 ]
 
 COMPILED = cython.compiled
