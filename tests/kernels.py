@@ -15,10 +15,11 @@ from types import ModuleType
 import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
-# kernel.py and arrow_kernel.py come last: they import from the others.
+# Each after those that it imports from.
+_LAST = ("arrow_kernel", "kernel", "gather_kernel")
 FILES = sorted(
     (path.stem for path in SOURCE.glob("*kernel.py")),
-    key=lambda name: (name == "kernel", name == "arrow_kernel", name),
+    key=lambda name: (_LAST.index(name) + 1 if name in _LAST else 0, name),
 )
 
 
@@ -57,7 +58,7 @@ def install(paths: list[Path]) -> ModuleType:
             warnings.simplefilter("ignore", RuntimeWarning)  # an interpreted kernel says that it is slow
             spec.loader.exec_module(module)
         setattr(ottla.records, name, module)
-    return module
+    return sys.modules["ottla.records.kernel"]
 
 
 def install_interpreted() -> ModuleType:
@@ -86,8 +87,17 @@ def both() -> tuple[ModuleType, ModuleType]:
             setattr(ottla.records, name, module)
 
 
-def interpreted(kernel: ModuleType) -> ModuleType:
-    """The same kernel, of any floor, from its source and under another name."""
+def interpreted(kernel: ModuleType, *needed: ModuleType) -> ModuleType:
+    """The same kernel, of any floor, from its source and under another name; so are those that it imports from."""
+    compiled = {other.__name__: other for other in needed}
+    sys.modules.update({name: interpreted(other) for name, other in compiled.items()})
+    try:
+        return _from_source(kernel)
+    finally:
+        sys.modules.update(compiled)
+
+
+def _from_source(kernel: ModuleType) -> ModuleType:
     path = SOURCE.parents[1] / f"{kernel.__name__.replace('.', '/')}.py"
     spec = importlib.util.spec_from_file_location(f"interpreted_{path.stem}", path)
     assert spec is not None

@@ -61,7 +61,7 @@ def ottla_broker_properties() -> dict[str, str]:
         "group.consumer.min.heartbeat.interval.ms": "100",
         "group.consumer.heartbeat.interval.ms": "200",
         "group.consumer.min.session.timeout.ms": "1000",
-        "group.consumer.session.timeout.ms": "6000",
+        "group.consumer.session.timeout.ms": "20000",
     }
 
 
@@ -145,7 +145,7 @@ def test_members_by_a_pattern_get_topics_that_come_later(join: Join, ottla_broke
     member = join("^ord.*")
     until(lambda: member.assignment() == ALL, member)
     # Patterns are looked up again after ten seconds at the earliest.
-    ottla_broker.clock.advance(11)
+    ottla_broker.clock.advance(11_000)
     ottla_broker.create_topic("ordinary")
     until(lambda: member.assignment() == {*ALL, ("ordinary", 0)}, member)
 
@@ -153,7 +153,7 @@ def test_members_by_a_pattern_get_topics_that_come_later(join: Join, ottla_broke
 def test_a_group_moves_from_the_classic_protocol_to_the_newer_one_and_back(
     join: Join, joined: list[Member], ottla_broker: EmbeddedBroker
 ) -> None:
-    classic = {"group_protocol": "classic", "session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
+    classic = {"group_protocol": "classic", "session_timeout_ms": 20000, "heartbeat_interval_ms": 200}
     first = join(**classic)
     until(lambda: first.assignment() == ALL, first)
     new = join()

@@ -309,7 +309,7 @@ def _legacy_crc(
 
 @cython.cfunc
 @cython.nogil
-def _scan_one(
+def scan_one(
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -364,7 +364,7 @@ def scan(
     status: cython.int = _OK
     with cython.nogil:
         while start < end and written < room:
-            status = _scan_one(view, start, end, row, written * 16, flags)
+            status = scan_one(view, start, end, row, written * 16, flags)
             if status != _OK:
                 break
             start += row[written * 16 + 1]
