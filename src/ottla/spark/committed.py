@@ -44,7 +44,9 @@ class _Judge:
         self._log = log
         self._start = start
         self._end = end
-        self._listed = log.aborted(start, end)
+        # What the indexes list: the next one last, and those that may be in the block.
+        self._listed = sorted(log.aborted(start, end), key=lambda txn: -txn.first_offset)
+        self._near: list[Aborted] = []
         self._ahead: Generator[Block | BadBytes | Lost, None, None] | None = None
         self._ahead_at = -1  # how far it has come
 
@@ -59,10 +61,12 @@ class _Judge:
         first = block.rows[kernel.BASE_OFFSET]
         last = min(self._end - 1, block.rows[(block.count - 1) * kernel.ROW + kernel.LAST_OFFSET])
         self._look_ahead(last)
-        self._listed = [txn for txn in self._listed if txn.last_offset >= first]
+        while self._listed and self._listed[-1].first_offset <= last:
+            self._near.append(self._listed.pop())
+        self._near = [txn for txn in self._near if txn.last_offset >= first]
         seen.aborted = [txn for txn in seen.aborted if txn[2] >= first]
         seen.unknown = [txn for txn in seen.unknown if txn.last_offset >= first]
-        block.aborted = abort_ranges((*self._listed, *map(Aborted._make, seen.aborted)))
+        block.aborted = abort_ranges((*self._near, *map(Aborted._make, seen.aborted)))
         unknown = [txn for txn in seen.unknown if txn.first_offset <= last]
         unknown += [
             Unknown(producer_id, offset, last, _NO_END)
@@ -110,7 +114,7 @@ class _Judge:
                 txn.producer_id == row[kernel.PRODUCER_ID] and txn.first_offset <= offset <= txn.last_offset
             )
 
-        return None if any(map(holds, self._listed)) else next(filter(holds, unknown), None)
+        return None if any(map(holds, self._near)) else next(filter(holds, unknown), None)
 
     def _undecided(self, block: Block, row: list[int], txn: Unknown) -> Undecided | Lost:
         from_offset, to_offset = row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET] + 1
