@@ -18,6 +18,7 @@ DOCUMENTED = (
     "do not lie within",
     "are too short",
     "not the headers",
+    "not in the buffer",
 )
 
 

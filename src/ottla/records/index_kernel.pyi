@@ -67,4 +67,5 @@ def transaction_rows(
     A marker ends its producer's; when that aborts it, (producer id, that offset, the marker's) is added to `aborted`.
 
     Returns `count`, or the row of a control batch that is not a marker in its usual form: that one is the caller's.
+    ValueError if a marker is not in the buffer.
     """
