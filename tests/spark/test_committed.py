@@ -24,7 +24,7 @@ from ottla.spark.loss import BadBatchError
 from ottla.spark.stream import Position, StreamPlan
 from ottla.spark.transport import BadBytes, Block, Lost, Undecided
 from ottla.storage.layout import LOG, TopicPartition, segment_file
-from ottla.storage.scan import WINDOW_BYTES, Scan
+from ottla.storage.scan import Scan
 from tests.spark.making import FS, SCRATCH, MadeLog, Step, options_for, read_all, steps
 
 COMMITTED = {"kafka_isolation_level": "read_committed"}
@@ -34,7 +34,7 @@ class SmallWindows(LogFiles):
     """Reads so little at a time that transactions cross the ends of blocks, as they do in large logs."""
 
     def read(
-        self, start: int, end: int, window_bytes: int = 0
+        self, start: int, end: int, window_bytes: int | None = None
     ) -> Generator[Block | BadBytes | Lost, None, None]:
         return super().read(start, end, 500)
 
@@ -399,9 +399,9 @@ class Expiring(LogFiles):
     gone: Sequence[Path] = ()
 
     def read(
-        self, start: int, end: int, window_bytes: int = WINDOW_BYTES
+        self, start: int, end: int, window_bytes: int | None = None
     ) -> Generator[Block | BadBytes | Lost, None, None]:
-        if window_bytes != WINDOW_BYTES:
+        if window_bytes is not None:
             for path in self.gone:
                 path.unlink(missing_ok=True)
         return super().read(start, end, window_bytes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ottla.records import batch, check_kernel, kernel
 from ottla.storage.fs import File
-from ottla.storage.scan import LARGE_BATCH_BYTES, WINDOW_BYTES, Scan, Window
+from ottla.storage.scan import LARGE_BATCH_BYTES, Scan, Window
 
 _SEARCH_BYTES = 1 << 20
 _MIN_HEADER_BYTES = 26
@@ -43,7 +43,7 @@ def walk(
     flags: int = kernel.CHECK_CRC,
     min_offset: int = 0,
     max_offset: int = _MAX_OFFSET,
-    window_bytes: int = WINDOW_BYTES,
+    window_bytes: int | None = None,
 ) -> Iterator[Window | Damage]:
     """Windows and damages in order, from `start` to `end`. Ends early when the file shrinks meanwhile.
 

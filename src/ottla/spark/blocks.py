@@ -22,7 +22,7 @@ def read_blocks(
     file: File,
     start: int,
     base_offset: int,
-    window_bytes: int,
+    window_bytes: int | None,
     next_base: int | None,
     is_next_behind: Callable[[], bool],
 ) -> Iterator[Block | BadBytes]:

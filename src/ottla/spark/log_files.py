@@ -19,7 +19,7 @@ from ottla.spark.log_index import OffsetIndex, TimeIndex
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.scan import WINDOW_BYTES, Scan, Window
+from ottla.storage.scan import Scan, Window
 from ottla.storage.txn_index import TxnIndex
 
 _MAX_TRIES = 100
@@ -234,7 +234,7 @@ class LogFiles:
         return found
 
     def read(
-        self, start: int, end: int, window_bytes: int = WINDOW_BYTES
+        self, start: int, end: int, window_bytes: int | None = None
     ) -> Generator[Block | BadBytes | Lost, None, None]:
         """The batches that hold offsets of [start, end); nothing is taken for aborted."""
         finished: set[tuple[object, ...]] = set()
@@ -277,7 +277,7 @@ class LogFiles:
         return None, 0
 
     def _read_segment(
-        self, segment: Segment, file: File, at: int, next_base: int, window_bytes: int
+        self, segment: Segment, file: File, at: int, next_base: int, window_bytes: int | None
     ) -> Iterator[Block | BadBytes]:
         start = self._start_position(segment, file, at)
 

@@ -39,12 +39,14 @@ class Scan:
         *,
         start: int = 0,
         flags: int = kernel.CHECK_CRC,
-        window_bytes: int = WINDOW_BYTES,
+        window_bytes: int | None = None,
     ) -> None:
         self._file = file
         self._end = end
         self._flags = flags
-        self._buffer = memoryview(bytearray(min(window_bytes, max(end - start, batch.HEADER_SIZE))))
+        self._buffer = memoryview(
+            bytearray(min(window_bytes or WINDOW_BYTES, max(end - start, batch.HEADER_SIZE)))
+        )
         # A broker that starts looks at the short tail of every log: it needs few rows.
         rows = min(ROWS, max(end - start, 0) // _SMALLEST_BATCH_BYTES + 1)
         self.rows = array("q", bytes(8 * kernel.ROW * rows))
