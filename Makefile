@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 HOT := $(shell sed -n 's|^    "\(src/ottla/.*\.py\)",$$|\1|p' setup.py)
+# What chance decides in tests, their order first of all: the same each time, unless another seed is asked for.
 SEED ?= 0
 
 .PHONY: demo test interop bench lint format soak fuzz docs messages lock clean
@@ -13,8 +14,8 @@ demo: $(READY)
 	$(BIN)/python -m ottla.cli.demo
 
 test: $(READY) lint
-	$(BIN)/pytest tests --ignore=tests/interop -n 2 --dist worksteal -q
-	$(BIN)/pytest tests/records -q --kernel=interpreted
+	$(BIN)/pytest tests --ignore=tests/interop -n 2 --dist worksteal -q --randomly-seed=$(SEED)
+	$(BIN)/pytest tests/records -q --kernel=interpreted --randomly-seed=$(SEED)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -27,7 +28,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 interop: $(READY)
-	$(BIN)/pytest tests/interop -q --timeout=900
+	$(BIN)/pytest tests/interop -q --timeout=900 --randomly-seed=$(SEED)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

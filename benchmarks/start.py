@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.interop.kafka import free_port
+from tests.ports import free_ports
 
 import ottla
 from benchmarks import brokers, load
@@ -47,7 +47,7 @@ def _start(bench: Bench, *, is_cold: bool) -> Figure:
         if is_cold:
             _forget_code()
         began = time.perf_counter()
-        with brokers.ottla(bench.work_dir, free_port()) as server:
+        with brokers.ottla(bench.work_dir, free_ports(1)) as server:
             brokers.first_answer(server.port)
             taken.append(time.perf_counter() - began)
         shutil.rmtree(bench.work_dir / "ottla")

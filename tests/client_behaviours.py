@@ -7,6 +7,7 @@ from the classes here.
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -587,17 +588,19 @@ class Pipes(Behaviours):
     def seen_on_a_terminal(self, ottla: Ottla, *args: object) -> bytes:
         """What is written to stderr where that is a terminal, and stdout is not."""
         ours, theirs = os.openpty()
-        try:
-            process = ottla.start(*args, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=theirs)
-            assert process.wait(DEADLINE_S) == 0
-            os.set_blocking(ours, False)
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
             try:
-                return os.read(ours, 1 << 16)
-            except BlockingIOError:
-                return b""
-        finally:
-            os.close(ours)
-            os.close(theirs)
+                process = ottla.start(
+                    *args, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, stderr=theirs
+                )
+            finally:
+                os.close(theirs)
+            seen = b""
+            with contextlib.suppress(OSError):  # it ends so when nobody can write to it any more
+                while part := terminal.read(1 << 16):
+                    seen += part
+            assert process.wait(DEADLINE_S) == 0
+            return seen
 
     def test_to_follow_ends_when_nobody_reads_though_nothing_comes(self, ottla: Ottla, topic: str) -> None:
         with ottla.start("consume", topic, "--follow") as process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,16 @@ pytest.register_assert_rewrite("tests.client_behaviours")
 for _name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
     os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# How long something takes is the machine's affair, not a test's.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long something takes is the machine's affair, not a test's. Hypothesis gives the same examples each time: a change
+# is judged by itself, not by luck. `--hypothesis-profile=searching` is for new ones.
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("searching", _UNTIMED)
+settings.register_profile("repeating", _UNTIMED, derandomize=True)
+settings.load_profile("repeating")
 
 collect_ignore: list[str] = []
 
@@ -64,6 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.local.dir": str(tmp_path_factory.mktemp("local")),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
+        "spark.python.authenticate.socketTimeout": "120s",
     }
     session = open_session("ottla-tests", master="local[2]", settings=settings)
     session.sparkContext.setLogLevel("OFF")

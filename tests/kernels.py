@@ -16,12 +16,8 @@ from types import ModuleType
 import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
-_LAST = (
-    "kernel",
-    "offset_map_kernel",
-    "compact_kernel",
-    "arrow_kernel",
-)  # each after those that it imports from
+# Each after those that it imports from.
+_LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
 FILES = [*sorted({path.stem for path in SOURCE.glob("*kernel.py")} - set(_LAST)), *_LAST]
 
 
@@ -102,8 +98,17 @@ def _beside(load: Callable[[], dict[str, ModuleType]]) -> dict[str, ModuleType]:
             setattr(ottla.records, name, module)
 
 
-def interpreted(kernel: ModuleType) -> ModuleType:
-    """A kernel of any floor that needs no other, from its source and under another name."""
+def interpreted(kernel: ModuleType, *needed: ModuleType) -> ModuleType:
+    """The same kernel, of any floor, from its source and under another name; so are those that it imports from."""
+    compiled = {other.__name__: other for other in needed}
+    sys.modules.update({name: interpreted(other) for name, other in compiled.items()})
+    try:
+        return _from_source(kernel)
+    finally:
+        sys.modules.update(compiled)
+
+
+def _from_source(kernel: ModuleType) -> ModuleType:
     path = SOURCE.parents[1] / f"{kernel.__name__.replace('.', '/')}.py"
     spec = importlib.util.spec_from_file_location(f"interpreted_{path.stem}", path)
     assert spec is not None

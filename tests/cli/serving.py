@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -50,19 +47,6 @@ class Serve:
 
     def __exit__(self, *_: object) -> None:
         self.end(signal.SIGKILL)
-
-
-def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody listens on; processes that ask at once begin far apart."""
-    for first in range(20_000 + os.getpid() * 16 % 10_000, 60_000, count):
-        with ExitStack() as stack:
-            try:
-                for port in range(first, first + count):
-                    stack.enter_context(closing(socket.create_server(("127.0.0.1", port))))
-            except OSError:
-                continue
-            return first
-    raise AssertionError("no free ports")
 
 
 def leaders(bootstrap: str, topic: str, partitions: int) -> list[int]:

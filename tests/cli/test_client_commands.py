@@ -75,9 +75,9 @@ class TestTrouble(client_behaviours.Behaviours):
         faults.delay("Produce", 60_000)
         file = tmp_path / "lines"
         file.write_text("a\nb\n")
-        done = ottla("produce", topic, file, "--timeout", 0.5)
+        done = ottla("produce", topic, file, "--timeout", 3)
         assert done.exit_code == 1
-        assert f"{topic}: no acknowledgement for 0.5 s" in done.stderr
+        assert f"{topic}: no acknowledgement for 3 s" in done.stderr
         assert "0 records acknowledged, 0 refused, 2 unknown" in done.stderr
 
     def test_a_second_ctrl_c_does_not_wait_for_acknowledgements(
@@ -93,7 +93,7 @@ class TestTrouble(client_behaviours.Behaviours):
             writer.stdin.write(b"a\n")
             writer.stdin.flush()
             assert reader.communicate(timeout=client_behaviours.DEADLINE_S)[0] == b"a\n"
-            while not select.select([writer.stderr], [], [], 0.3)[0]:
+            while not select.select([writer.stderr], [], [], 1.5)[0]:
                 writer.send_signal(signal.SIGINT)
             told = f"ottla: {topic}: 0 records acknowledged, 0 refused, 1 unknown\n"
             assert writer.stderr.read().decode() == told
@@ -114,9 +114,9 @@ class TestTrouble(client_behaviours.Behaviours):
     ) -> None:
         send("a\n")
         faults.delay("Fetch", 60_000)
-        done = ottla("consume", topic, "--timeout", 0.5)
+        done = ottla("consume", topic, "--timeout", 3)
         assert (done.exit_code, done.stdout) == (1, "")
-        assert "nothing came for 0.5 s" in done.stderr
+        assert "nothing came for 3 s" in done.stderr
 
     def test_an_error_of_the_broker_is_told(self, ottla: Ottla, new_topic: str, faults: Faults) -> None:
         faults.fail("CreateTopics", "POLICY_VIOLATION")
@@ -143,7 +143,7 @@ class TestOwnBroker(client_behaviours.Behaviours):
                 assert reader.stdout.readline().decode() == f"{round_}\n"
                 if round_ == "before":
                     ottla_broker.stop()
-                    assert reader.stderr.readline().startswith(b"ottla: the broker is gone: ")
+                    assert reader.stderr.readline().startswith(b"ottla: the broker is gone")
                     ottla_broker.start()
             reader.send_signal(signal.SIGINT)
             assert reader.wait(client_behaviours.DEADLINE_S) == 130

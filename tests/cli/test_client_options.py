@@ -81,7 +81,7 @@ def test_the_client_library_is_loaded_only_to_talk_to_a_broker() -> None:
     "words", [("cluster",), ("topics", "list"), ("consume", "t"), ("produce", "t")], ids=" ".join
 )
 def test_nobody_to_talk_to_is_told_with_what_to_do(nobody: str, words: tuple[str, ...]) -> None:
-    done = ottla(*words, "-b", nobody, "--timeout", 1)
+    done = ottla(*words, "-b", nobody)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith(f"ottla: cannot reach a broker at {nobody}: ")
     assert "Connection refused" in done.stderr

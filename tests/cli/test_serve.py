@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.cli.serving import Serve, free_ports, leaders
+from tests.cli.serving import TIMEOUT_S, Serve, leaders
+from tests.ports import free_ports
+from tests.server.wire import wait_until
 
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
 from ottla.errors import ConfigError
@@ -25,21 +27,21 @@ ANY_PORT = ("--listen", "127.0.0.1:0")
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions)]).values():
-        future.result(30)
+        future.result(TIMEOUT_S)
 
 
 def produce(bootstrap: str, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(TIMEOUT_S) == 0
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.auto.commit": False})
     with closing(consumer):
         consumer.assign([TopicPartition(topic, 0, 0)])
-        return [message.value() for message in consumer.consume(count, 30)]
+        return [message.value() for message in consumer.consume(count, TIMEOUT_S)]
 
 
 def test_sigterm_flushes_and_marks_the_clean_stop(tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_several_brokers_share_a_cluster_and_one_that_dies_comes_back(tmp_path: 
         assert {node for _, node, _ in serve.ready} == {1, 2}
         create(f"127.0.0.1:{port}", "spread", 4)
         assert sorted(leaders(f"127.0.0.1:{port + 1}", "spread", 4)) == [1, 1, 2, 2]
-        assert len(list((data / "node.2").glob("spread-*"))) == 2
+        wait_until(lambda: len(list((data / "node.2").glob("spread-*"))) == 2)
 
         os.kill(int((data / "node.2/broker.pid").read_text()), signal.SIGKILL)
         assert serve.next_ready()[1:] == (2, 1)
@@ -137,7 +139,7 @@ def test_brokers_whose_parent_is_killed_stop_by_themselves(tmp_path: Path) -> No
 def refusal(*args: str) -> str:
     """What of the known reasons the command gives up with."""
     command = [sys.executable, "-m", "ottla", "serve", *ANY_PORT, "--http", "off", *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     known = ("holds the data of several brokers", "holds the data of one broker", "in use by another process")

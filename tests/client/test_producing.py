@@ -15,7 +15,7 @@ from ottla.records.record import read_batches, read_records
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.gate import CA, TLS, Gate
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 PASSWORDS = {"ann": "p=,a ss", "bob": "b"}
 
 

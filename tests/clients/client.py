@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 class Sent(NamedTuple):

@@ -15,7 +15,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 
 from tests.clients.client import TIMEOUT_S
 
-SESSION_MS = 6_000
+SESSION_MS = 20_000
 Place = tuple[str, int]
 
 

@@ -50,7 +50,7 @@ def test_members_by_a_pattern_get_topics_that_come_later(join: Join, ottla_broke
     member = join(topic="^ord.*")
     until(lambda: member.assignment() == ALL, member)
     # Patterns are looked up again after ten seconds at the earliest.
-    ottla_broker.clock.advance(11)
+    ottla_broker.clock.advance(11_000)
     ottla_broker.create_topic("ordinary")
     until(lambda: member.assignment() == {*ALL, ("ordinary", 0)}, member)
 

@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.cli.serving import Serve, free_ports, leaders
+from tests.cli.serving import Serve, leaders
 from tests.clients.client import TIMEOUT_S
 from tests.clients.transactors import LAST, AioTransactor, ConfluentTransactor, KafkaPythonTransactor
+from tests.ports import free_ports
 
 PARTITIONS = 4
 NAMES = [f"name-{number}" for number in range(6)]  # enough that both brokers look after some
@@ -34,7 +35,9 @@ class Cluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for future in admin.create_topics([NewTopic("t", PARTITIONS), NewTopic("in", 1)]).values():
             future.result(TIMEOUT_S)
-        assert sorted(leaders(self.bootstrap, "t", PARTITIONS)) == [1, 1, 2, 2]
+        for one in (self.bootstrap, f"127.0.0.1:{port + 1}"):
+            assert sorted(leaders(one, "t", PARTITIONS)) == [1, 1, 2, 2]
+            leaders(one, "in", 1)
 
     def kill(self, node: int) -> None:
         """It is started again by itself."""

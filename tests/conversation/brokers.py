@@ -73,11 +73,11 @@ def kafka(work_dir: Path) -> Iterator[int]:
     dirs = f"{work_dir / 'data'},{work_dir / 'data-2'}"
     with KafkaBroker(KAFKA, work_dir, {**SETTINGS, "log.dirs": dirs}) as broker:
         port = int(broker.servers.rpartition(":")[2])
-        _await_coordinators(port)
+        await_coordinators(port)
         yield port
 
 
-def _await_coordinators(port: int) -> None:
+def await_coordinators(port: int) -> None:
     """Kafka makes the topics of its coordinators when somebody first asks for them."""
     talk = Talk("127.0.0.1", port)
     for kind in (GROUP, TRANSACTION):

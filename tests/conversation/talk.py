@@ -24,7 +24,7 @@ from tests.conversation.client import ConnectionEndedError, RawClient
 from tests.conversation.normal import Normaliser
 
 CLIENT_ID = "conversation"
-SETTLE_TIMEOUT_S = 30.0
+SETTLE_TIMEOUT_S = 120.0
 CLOSED = "the connection is closed"
 NOTHING = "nothing"
 NO_ANSWER = "no answer"

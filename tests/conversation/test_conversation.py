@@ -16,7 +16,7 @@ from tests.conversation.talk import CLOSED
 OLD = re.compile(r"(Produce v[0-2]|Fetch v[0-3]): ")  # what Kafka closes the connection for
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_all_that_differs_from_kafka_is_known_and_all_that_is_known_differs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

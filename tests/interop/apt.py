@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 
+from tests.interop.fetching import fetch
+
 LOCK_TIMEOUT_S = 300
 
 
@@ -17,10 +19,9 @@ def install(*alternatives: tuple[str, ...]) -> None:
 def _apt_get(*arguments: str) -> None:
     """Run apt-get as root; it never asks, and waits for another apt-get that is under way."""
     sudo = [] if os.geteuid() == 0 else ["sudo"]
-    options = ["-qq", "-y", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"]
-    subprocess.run(
+    options = ["-qq", "-y", "-o", f"DPkg::Lock::Timeout={LOCK_TIMEOUT_S}", "-o", "Acquire::Retries=3"]
+    fetch(
         [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *options, *arguments],
-        check=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.interop import apt
 from tests.interop.client import Client
+from tests.interop.fetching import fetch
 from tests.interop.maven import BUILD
 
 SOURCES = Path(__file__).with_name("go")
@@ -31,9 +32,7 @@ def programs() -> Path:
     require_go()
     target = BUILD / "go"
     environment = {**os.environ, "CGO_ENABLED": "0"}
-    subprocess.run(
-        ["go", "build", "-o", f"{target}/", "./franz", "./sarama"], cwd=SOURCES, env=environment, check=True
-    )
+    fetch(["go", "build", "-o", f"{target}/", "./franz", "./sarama"], cwd=SOURCES, env=environment)
     return target
 
 

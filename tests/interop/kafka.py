@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 import subprocess
 import time
 import uuid
@@ -13,10 +12,11 @@ from typing import IO
 
 from tests.interop.client import JVM_OPTIONS, KafkaClient
 from tests.interop.maven import class_path
+from tests.ports import free_ports
 
 NEWEST = "4.2.0"
-START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
+STOP_TIMEOUT_S = 120.0
 START_ATTEMPTS = 3
 PORT_TAKEN = "Address already in use"
 ZOOKEEPER_TICK_MS = "1000"
@@ -38,16 +38,9 @@ QUIET = {
     "log.index.size.max.bytes": "16384",
     "controlled.shutdown.enable": "false",
     # A restarted broker is let in only after the session of the one before is over.
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def run_tool(version: str, main_class: str, *args: str) -> subprocess.CompletedProcess[str]:
@@ -156,12 +149,12 @@ class KafkaBroker:
 
     def _start(self) -> KafkaBroker:
         self.work_dir.mkdir(parents=True, exist_ok=True)
-        port = free_port()
+        port = free_ports(1)
         self.servers = f"127.0.0.1:{port}"
         if self.uses_zookeeper:
             mode, ready = self._start_zookeeper(), "[KafkaServer id=1] started"
         else:
-            mode, ready = self._kraft_settings(free_port()), "Kafka Server started"
+            mode, ready = self._kraft_settings(free_ports(1)), "Kafka Server started"
         settings = {
             "log.dirs": str(self.data_dir),
             "listeners": f"PLAINTEXT://{self.servers}",
@@ -232,7 +225,7 @@ class KafkaBroker:
         }
 
     def _start_zookeeper(self) -> dict[str, str]:
-        port = free_port()
+        port = free_ports(1)
         data = self.work_dir / "zookeeper"
         data.mkdir(exist_ok=True)
         self._zookeeper = self._launch(

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.interop import apt
+from tests.interop.fetching import fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / ".build"
@@ -69,12 +70,11 @@ def _sources(version: str) -> list[Path]:
 def _copy_jars(pom: Path, version: str, home: Path) -> None:
     partial = home / "partial"
     shutil.rmtree(partial, ignore_errors=True)
-    subprocess.run(
+    fetch(
         [
             *("mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}"),
             *("dependency:copy-dependencies", "-DincludeScope=runtime"),
             *(f"-DexcludeArtifactIds={OTHER_BINDINGS}", f"-DoutputDirectory={partial}"),
-        ],
-        check=True,
+        ]
     )
     partial.rename(home / "jars")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 READY = re.compile(r"ottla: ready on (\S+) ")
-STOP_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 120.0
 
 
 class OttlaServer:

@@ -121,7 +121,7 @@ def written(
 def wait_for_log_start(data_dir: Path) -> None:
     """Until the deletion of records is written down."""
     checkpoint = data_dir / "log-start-offset-checkpoint"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while f"trimmed 0 {TRIMMED_TO}\n" not in checkpoint.read_text():
         assert time.monotonic() < deadline, checkpoint.read_text()
         time.sleep(0.05)

@@ -28,7 +28,7 @@ TOPICS = (*KINDS, *(f"{kind}-txn" for kind in KINDS))
 CONFIG = LogConfig.from_properties(COMPACT)
 EAGER = {"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": "2000000"}
 CHECKPOINT = "cleaner-offset-checkpoint"
-CLEAN_TIMEOUT_S = 60.0
+CLEAN_TIMEOUT_S = 240.0
 # What the two cannot have in common: where a batch lies, how it is packed, and when it was cleaned.
 OWN = ("position", "size", "crc", "deleteHorizonMs")
 

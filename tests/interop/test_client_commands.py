@@ -8,12 +8,14 @@ import pytest
 from confluent_kafka import Producer
 
 from tests import client_behaviours
+from tests.conversation.brokers import await_coordinators
 from tests.interop.kafka import NEWEST, KafkaBroker
 
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with KafkaBroker(NEWEST, tmp_path_factory.mktemp("clients")) as broker:
+        await_coordinators(int(broker.servers.rpartition(":")[2]))  # that takes longer than commands wait
         yield broker.servers
 
 

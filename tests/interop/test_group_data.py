@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from tests.interop.test_group_tools import COMMAND
 
 TOPIC, PARTITIONS, COUNT = "orders", 3, 10
 STATIC = "of-kafka-with-members"
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 Described = dict[tuple[str, int], tuple[str, str]]
 
@@ -41,6 +42,15 @@ def describe(client: KafkaClient, servers: str) -> Described:
     assert told.code == 0, told
     rows = [line.split() for line in told.out.splitlines() if TOPIC in line]
     return {(row[0], int(row[2])): (row[3], row[5]) for row in rows}
+
+
+def describe_all(client: KafkaClient, servers: str, groups: int) -> Described:
+    """The same of so many groups: a broker that has just started takes them up a little later."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        found = describe(client, servers)
+        if len(found) >= groups * PARTITIONS or time.monotonic() > deadline:
+            return found
 
 
 def commit(servers: str, group: str, offsets: list[int], metadata: str = "") -> None:
@@ -88,18 +98,18 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             client.produce(TOPIC, [record(None, b"v") for _ in range(COUNT)], {}, partition=partition)
         commit(broker.servers, "of-kafka", [1, 2, 3], "from Kafka")
         join_and_commit(broker.servers, STATIC)
-        in_kafka = describe(client, broker.servers)
+        in_kafka = describe_all(client, broker.servers, 2)
         broker.stop()
     data_dir = broker.data_dir
     ottla("adopt", data_dir)
     settings = ("--set", "group.initial.rebalance.delay.ms=0")
     with OttlaServer(data_dir, *settings) as server:
         with KafkaClient(NEWEST, server.servers, work_dir / "ottla-client.log") as client:
-            in_ottla = describe(client, server.servers)
+            in_ottla = describe_all(client, server.servers, 2)
             commit(server.servers, "of-kafka", [4, 5], "from ottla")
             commit(server.servers, "of-ottla", [7, 8, 9], "ümlaut")
             join_and_commit(server.servers, "of-ottla-with-members")
-            left_ottla = describe(client, server.servers)
+            left_ottla = describe_all(client, server.servers, 4)
         if request.param == "killed":
             server.kill()
     offsets_dir = data_dir / "__consumer_offsets-0"
@@ -108,7 +118,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     ]
     ottla("release", data_dir)
     with KafkaBroker(NEWEST, work_dir) as broker, broker.client() as client:
-        back = describe(client, broker.servers)
+        back = describe_all(client, broker.servers, 4)
         broker.stop()
     return Story(in_kafka, in_ottla, left_ottla, back, offsets_dir, dumped)
 

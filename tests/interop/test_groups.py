@@ -70,7 +70,7 @@ def test_members_share_and_one_that_is_killed_is_followed(
 ) -> None:
     first = join()
     first.until(lambda one: one.owned == everything(topic) and len(one.read) == PARTITIONS * COUNT)
-    second = join()
+    second = join(session_timeout="6000")
     first.until(lambda one: len(one.owned) == 2)
     second.until(lambda one: len(one.owned) == 2)
     assert first.owned | second.owned == everything(topic)

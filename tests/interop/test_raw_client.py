@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -26,9 +27,10 @@ from ottla.spark.options import WriteOptions, read_options
 from ottla.spark.sending import Sent, Turn, send_rows
 from tests.client.gate import CA, TLS
 from tests.client.sending import batch_of
-from tests.interop.kafka import NEWEST, KafkaBroker, free_port
+from tests.interop.kafka import NEWEST, KafkaBroker
+from tests.ports import free_ports
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 PASSWORD = "p=,ss"
 LOGIN = "org.apache.kafka.common.security"
 
@@ -38,7 +40,7 @@ class SecureBroker(KafkaBroker):
 
     def _kraft_settings(self, controller_port: int) -> dict[str, str]:
         settings = super()._kraft_settings(controller_port)
-        self.doors = {name: f"127.0.0.1:{free_port()}" for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
+        self.doors = {name: f"127.0.0.1:{free_ports(1)}" for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL")}
         more = [f"{name}://{address}" for name, address in self.doors.items()]
         settings["listeners"] += "".join(f",{entry}" for entry in more)
         settings["advertised.listeners"] = ",".join((f"PLAINTEXT://{self.servers}", *more))
@@ -71,11 +73,25 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
                 [UserScramCredentialUpsertion("ann", info, PASSWORD.encode())]
             )
             made["ann"].result(TIMEOUT_S)
+        for name in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            await_password(broker, name)
         yield broker
 
 
 def _create(admin: AdminClient, name: str, partitions: int) -> None:
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result(TIMEOUT_S)
+
+
+def await_password(kafka: SecureBroker, mechanism: str) -> None:
+    """The broker hears of a new password after its controller has answered."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            with Cluster.from_options(_options(kafka, "SASL_PLAINTEXT", mechanism)) as cluster:
+                cluster.topics()
+            return
+        except AuthenticationError:
+            assert time.monotonic() < deadline
 
 
 DOORS = [("SSL", None)] + [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ BUSY_CLEANER = {"log.cleaner.backoff.ms": "20", "log.cleaner.dedupe.buffer.size"
 CONFIGS = {topic: LogConfig.from_properties({**SETTINGS, **COMPACT}) for topic in COMPACTED}
 NO_CLEANER = {"log.cleaner.enable": "false"}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
+SETTLE_TIMEOUT_S = 120.0
 LOST = (".index", ".timeindex", ".txnindex", ".snapshot", "")  # the last is leader-epoch-checkpoint
 
 _LOADED = re.compile(
@@ -71,6 +74,8 @@ def left(
     with KafkaBroker(NEWEST, work_dir, BUSY_CLEANER) as broker, broker.client() as client:
         begin_load(client, rng)
         client.call("await_load", batches=rng.randint(30, 50))
+        while not is_cleaned(client.consume(COMPACTED[0])):
+            client.call("await_load", batches=10)
         if killed:
             broker.kill()
         else:
@@ -121,6 +126,20 @@ def begin_load(client: KafkaClient, rng: random.Random) -> None:
     client.call("load", streams=streams)
 
 
+def is_cleaned(found: dict[str, Any]) -> bool:
+    """Whether the cleaner, which has a thread of its own, has been there."""
+    return len(found["records"]) < found["end"] * 0.6
+
+
+def await_transactions(client: KafkaClient) -> None:
+    """Transactions that were being ended go on when Kafka starts: until each has its markers."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while "Prepare" in (
+        listed := client.run_tool(TRANSACTIONS, "--bootstrap-server", client.servers, "list").out
+    ):
+        assert time.monotonic() < deadline, listed
+
+
 def copy_of(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(directory, tmp_path_factory.mktemp("copy") / directory.name))
 
@@ -147,6 +166,7 @@ def let_kafka_read(work_dir: Path) -> tuple[dict[str, tuple[int, ...]], dict[str
             for name, *offsets in _LOADED.findall(broker.log_text())
             if not name.startswith("__cluster_metadata")
         }
+        await_transactions(client)
         for topic, partitions in client.call("topics")["topics"].items():
             for partition in range(partitions):
                 everything = client.consume(topic, partition)

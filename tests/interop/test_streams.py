@@ -23,7 +23,7 @@ from tests.interop.serving import OttlaServer
 PARTITIONS = 2
 WORDS = ["storm", "sea", "ship", "shore", "sail", "salt", "star", "stone"]
 LINES = 120
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 
 
 class WordCount:
@@ -97,7 +97,7 @@ def test_every_word_is_counted_once_whoever_is_killed(
     admin = AdminClient({"bootstrap.servers": server.servers})
     topics = [NewTopic("lines", PARTITIONS), NewTopic("counts", PARTITIONS)]
     for future in admin.create_topics(topics).values():
-        future.result(30)
+        future.result(TIMEOUT_S)
     lines = [" ".join(rng.choices(WORDS, k=rng.randint(1, 5))) for _ in range(LINES)]
     totals: Counter[str] = Counter()
     counts = Counts(server.servers)
@@ -107,7 +107,7 @@ def test_every_word_is_counted_once_whoever_is_killed(
         for line in part:
             totals.update(line.split())
             producer.produce("lines", line)
-        assert producer.flush(30) == 0
+        assert producer.flush(TIMEOUT_S) == 0
 
     third = LINES // 3
     with WordCount(server.servers, tmp_path):

@@ -13,6 +13,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.interop.kafka import NEWEST, KafkaBroker
 from tests.interop.serving import OttlaServer
 
+TIMEOUT_S = 120
+
 
 def ottla(*arguments: object) -> str:
     command = [sys.executable, "-m", "ottla", *map(str, arguments)]
@@ -26,7 +28,7 @@ def produce(servers: str, topic: str, values: list[str]) -> None:
         producer.produce(
             topic, value.encode(), partition=0, on_delivery=lambda error, _: errors.append(error)
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(TIMEOUT_S) == 0
     assert errors == [None] * len(values)
 
 
@@ -38,7 +40,7 @@ def consume(servers: str, topic: str, count: int) -> list[str]:
     values: list[str] = []
     try:
         while True:
-            message = consumer.poll(30)
+            message = consumer.poll(TIMEOUT_S)
             assert message is not None, f"only {len(values)} of {count} records came"
             if message.error():
                 assert len(values) >= count, message.error()
@@ -51,14 +53,14 @@ def consume(servers: str, topic: str, count: int) -> list[str]:
 def create(servers: str, topic: str, **config: str) -> None:
     new = NewTopic(topic, 1, 1, config={key.replace("_", "."): value for key, value in config.items()})
     admin = AdminClient({"bootstrap.servers": servers})  # it must live until the answer is there
-    admin.create_topics([new])[topic].result(30)
+    admin.create_topics([new])[topic].result(TIMEOUT_S)
 
 
 def settings_of(servers: str, topic: str) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     admin = AdminClient({"bootstrap.servers": servers})
     [described] = admin.describe_configs([resource]).values()
-    return {name: entry.value for name, entry in described.result(30).items()}
+    return {name: entry.value for name, entry in described.result(TIMEOUT_S).items()}
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])

@@ -14,8 +14,8 @@ from tests.interop.client import JVM_OPTIONS
 from tests.interop.kafka import NEWEST
 from tests.interop.maven import class_path
 
-WAIT_S = 60.0
-STOP_TIMEOUT_S = 30.0
+WAIT_S = 180.0
+STOP_TIMEOUT_S = 120.0
 Place = tuple[str, int]
 
 
@@ -23,7 +23,7 @@ class VerifiableConsumer:
     """One member. In a `with` block, whose end stops it."""
 
     def __init__(self, servers: str, group: str, topic: str, log_file: Path, **options: str) -> None:
-        arguments = {"group-id": group, "topic": topic, "session-timeout": "6000", **options}
+        arguments = {"group-id": group, "topic": topic, "session-timeout": "30000", **options}
         command = [
             *(
                 "java",

@@ -36,7 +36,7 @@ WORKERS = 3
 PARTITIONS = 6
 FED_AT_ONCE = 100  # records of a transaction of `in`
 PROGRESS_S = 120.0  # without any is an error
-SETTLED_S = 60.0
+SETTLED_S = 120.0
 _LIST_TRANSACTIONS = 66
 SETTINGS = (
     "group.min.session.timeout.ms=1000",
@@ -88,7 +88,7 @@ class Load:
         self._broker.start()
         admin = AdminClient(self._base)
         for future in admin.create_topics([NewTopic(IN, PARTITIONS), NewTopic(OUT, PARTITIONS)]).values():
-            future.result(30)
+            future.result(SETTLED_S)
         self._feed(records)
         self._workers = [self._start_worker(number) for number in range(WORKERS)]
         self._reader = self._read_from_start(OUT)
@@ -96,7 +96,7 @@ class Load:
     def _feed(self, records: int) -> None:
         """Numbers in each partition, and between them others that are aborted."""
         producer = Producer(self._base | {"transactional.id": "feeder", "linger.ms": 5})
-        producer.init_transactions(30)
+        producer.init_transactions(SETTLED_S)
         fed = 0
         while fed < records:
             commits = self._rng.random() < 0.8
@@ -110,11 +110,11 @@ class Load:
             for (topic, partition), value in values:
                 producer.produce(topic, str(value), partition=partition)
             if commits:
-                producer.commit_transaction(30)
+                producer.commit_transaction(SETTLED_S)
                 fed += count
             else:
-                producer.flush(30)
-                producer.abort_transaction(30)
+                producer.flush(SETTLED_S)
+                producer.abort_transaction(SETTLED_S)
             self.history.transactions.append(Transaction("feeder", values, outcome))
 
     def _start_worker(self, number: int) -> subprocess.Popen[bytes]:
@@ -184,7 +184,7 @@ class Load:
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
-            worker.wait(60)
+            worker.wait(SETTLED_S)
         self._check_settled()
         self._reader.close()
         self._read_all(OUT, "last reader")
@@ -211,7 +211,7 @@ class Load:
             if state.transaction_state not in ("Empty", "CompleteCommit", "CompleteAbort")
         ]
         admin = AdminClient(self._base)
-        topics = admin.list_topics(timeout=30).topics
+        topics = admin.list_topics(timeout=SETTLED_S).topics
         places = [
             TopicPartition(name, number)
             for name in (IN, OUT, "__consumer_offsets")
@@ -222,7 +222,7 @@ class Load:
             futures = admin.list_offsets(
                 dict.fromkeys(places, OffsetSpec.latest()), isolation_level=isolation
             )
-            ends.append({place: future.result(30).offset for place, future in futures.items()})
+            ends.append({place: future.result(SETTLED_S).offset for place, future in futures.items()})
         return hanging + [
             f"{place.topic}-{place.partition} is stable up to {offset} of {ends[1][place]}"
             for place, offset in ends[0].items()

@@ -51,7 +51,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(100, 20, 120.0, 6_000, 10_000, 1.5, 1.5, 180.0)
-SLICE = Size(5, 4, 10.0, 1_000, 2_000, 0.2, 1.0, 100.0)
+SLICE = Size(5, 4, 10.0, 1_000, 2_000, 0.2, 1.0, 240.0)
 
 
 def cases(seed: int, size: Size = FULL) -> Iterator[Case]:

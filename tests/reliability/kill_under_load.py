@@ -28,7 +28,7 @@ from tests.server.wire import Wire
 LIVES = 10  # data directories;
 KILLS = 5  # each of them lives through so many
 ACKS_BEFORE_KILL = 100  # of each producer, since the last start
-PROGRESS_S = 60.0
+PROGRESS_S = 120.0
 _STOPPED = 0.2  # the share of kills that have a clean stop before them, under the same load
 _KILLED_AGAIN = 0.3  # the share of kills that are followed by one before the broker is up
 _CREATE_TOPICS = 19

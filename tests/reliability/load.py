@@ -20,7 +20,7 @@ from ottla.records.codec import Codec
 from tests.reliability.ledger import Sender, value_of
 from tests.server.wire import PRODUCE, Place, Wire, produce
 
-JOIN_S = 60.0
+JOIN_S = 120.0
 _INIT_PRODUCER_ID = 22
 
 

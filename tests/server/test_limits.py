@@ -11,7 +11,7 @@ from ottla.protocol import frame
 from ottla.server.listener import LOCAL_SEND_BYTES
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.conftest import TOPIC
-from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
+from tests.server.wire import FETCH, PRODUCE, TIMEOUT_S, Wire, fetch, produce, records, wait_until
 
 MIB = 1 << 20
 MINUTE_MS = 60_000
@@ -142,7 +142,7 @@ def test_a_client_that_never_reads_does_not_make_the_broker_hold_its_answers(
         assert handled < 500, "most are not even looked at"
         assert wordy.call(lambda: held_bytes(wordy)) < 4 * MIB
         neighbour.ping()
-        deaf.socket.settimeout(20)
+        deaf.socket.settimeout(TIMEOUT_S)
         for _ in range(handled + 10):  # it may change its mind, and then all goes on
             deaf.read_frame()
 

@@ -60,7 +60,7 @@ class Process:
 
     def stop(self) -> None:
         self.process.terminate()
-        assert self.process.wait(30) == 0
+        assert self.process.wait(60) == 0
         assert self.process.stdout is not None
         self.process.stdout.close()
 

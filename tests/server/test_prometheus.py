@@ -23,12 +23,12 @@ def broker() -> Iterator[EmbeddedBroker]:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for number in range(100):
             producer.produce("counted", b"x" * 100, partition=number % 2)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         yield broker
 
 
 def scrape(broker: EmbeddedBroker, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://{broker.broker.http}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{broker.broker.http}{path}", timeout=60) as answer:
         text: bytes = answer.read()
     return text.decode()
 

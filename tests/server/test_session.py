@@ -123,9 +123,12 @@ def waiting_fetches(broker: EmbeddedBroker) -> int:
 def test_the_times_of_a_request_are_counted_where_they_passed(broker: EmbeddedBroker, wire: Wire) -> None:
     broker.faults.delay("ApiVersions", 30)
     wire.ping()
-    wire.ask(FETCH, 12, fetch(TOPIC, max_wait_ms=50))
+    wire.send(FETCH, 12, fetch(TOPIC, max_wait_ms=3_600_000))
+    wait_until(lambda: waiting_fetches(broker) == 1)
+    broker.clock.advance(3_600_000)
+    wire.receive(FETCH, 12)
     requests = broker.broker.metrics.requests
-    assert requests[FETCH].remote_ns > 40_000_000
+    assert requests[FETCH].remote_ns > 3_500_000 * 1_000_000
     assert requests[FETCH].local_ns < requests[FETCH].remote_ns
     assert requests[API_VERSIONS].count == 1
     assert requests[API_VERSIONS].request_bytes > 20

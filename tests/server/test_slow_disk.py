@@ -12,7 +12,7 @@ from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from ottla.testing.slow_disk import SlowFileSystem
-from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records
+from tests.server.wire import FETCH, PRODUCE, TIMEOUT_S, Wire, fetch, produce, records
 
 METADATA = 3
 DURABLE, PLAIN = "durable", "plain"  # the first is on disk before it is acknowledged
@@ -89,7 +89,7 @@ def test_while_one_disk_hangs_the_broker_serves_everything_else(disks: TwoDisks)
             wire.socket.setblocking(False)
             with pytest.raises(BlockingIOError):
                 wire.socket.recv(1)
-            wire.socket.settimeout(20)
+            wire.socket.settimeout(TIMEOUT_S)
         disks.files.release()
         assert waiting.receive(PRODUCE, 9)[1].responses[0].partition_responses[0].base_offset == 0
         assert len(reading.receive(FETCH, 12)[1].responses[0].partitions[0].records) > 0

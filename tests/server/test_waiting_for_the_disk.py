@@ -16,7 +16,7 @@ def produce(broker: EmbeddedBroker, acks: str) -> int:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": acks})
     offsets: list[int] = []
     producer.produce("orders", b"value", on_delivery=lambda error, message: offsets.append(message.offset()))
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return offsets[0]
 
 

@@ -16,7 +16,7 @@ from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.builder import NewRecord, build_batch
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 

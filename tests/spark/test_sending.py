@@ -19,7 +19,7 @@ from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def run_until(spark: SparkSession, gate: Path) -> None:
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while not gate.exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
             yield batch

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from ottla.client.cluster import Cluster
 from ottla.client.groups import fetch_offsets
@@ -20,6 +19,7 @@ from ottla.spark.progress import GroupProgress
 from ottla.testing.embedded import EmbeddedBroker
 
 TIMEOUT_S = 300
+ATTEMPTS = 5  # Spark gives a Python that plans its batches ten seconds to start, however busy the machine is
 
 # A JVM and Python workers start: seconds on a free machine, much more where many tests run at once.
 pytestmark = pytest.mark.timeout(900)
@@ -84,7 +84,7 @@ def test_what_cannot_be_written_is_refused(spark: SparkSession, broker: Embedded
         ).mode("overwrite").save()
 
 
-def _copy(spark: SparkSession, broker: EmbeddedBroker, checkpoint: Path) -> StreamingQuery:
+def _copy(spark: SparkSession, broker: EmbeddedBroker, checkpoint: Path) -> None:
     """A stream from topic `in` to topic `out`, up to what is there now."""
     servers = {"kafka.bootstrap.servers": broker.bootstrap}
     source = spark.readStream.format("ottla").options(subscribe="in", startingOffsets="earliest", **servers)
@@ -92,9 +92,15 @@ def _copy(spark: SparkSession, broker: EmbeddedBroker, checkpoint: Path) -> Stre
     sink = rows.writeStream.format("ottla").options(
         topic="out", checkpointLocation=str(checkpoint), **servers
     )
-    query = sink.queryName("copy").trigger(availableNow=True).start()
-    assert query.awaitTermination(TIMEOUT_S)
-    return query
+    for attempts_left in reversed(range(ATTEMPTS)):
+        query = sink.queryName("copy").trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(TIMEOUT_S)
+        except StreamingQueryException as error:
+            if not attempts_left or "connect back" not in str(error):
+                raise
+        else:
+            return
 
 
 def _values(rows: DataFrame) -> list[Any]:

@@ -17,7 +17,7 @@ KAFKA_PYTHON = "ignore:(read|open)_text is deprecated:DeprecationWarning"  # at 
 def run_pytest(directory: Path, ini: str = "") -> str:
     (directory / "pytest.ini").write_text(f"[pytest]\nfilterwarnings =\n    error\n    {KAFKA_PYTHON}\n{ini}")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "."]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=250)
     return done.stdout + done.stderr
 
 

@@ -23,7 +23,7 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.02
 _POLL_S = 0.05
-_SHOWN_WITHIN_S = 2.0
+_SHOWN_WITHIN_S = 5.0
 # One of several addresses may refuse before the next is tried, and a broker may be just starting.
 _UNREACHABLE_AFTER_S = 1.5
 

@@ -11,6 +11,7 @@ start and end: all below it is known to be on disk.
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,16 +23,17 @@ from ottla.errors import (
     StorageError,
     UnexpectedAppendOffsetError,
 )
-from ottla.records import batch, control, kernel
+from ottla.records import batch, control, gather_kernel, kernel
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
+from ottla.storage.batch_run import BatchRun
 from ottla.storage.flusher import Flusher
 from ottla.storage.fs import Bytes, empty_file
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
-from ottla.storage.producer_state import BatchSummary, ProducerState
+from ottla.storage.producer_state import NO_OFFSET, BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
 from ottla.storage.swap import swap_in
@@ -167,6 +169,62 @@ class Log:
         # Not AppendInfo(...), for the same reason as in validation.py.
         return tuple.__new__(AppendInfo, (first_offset, last_offset, max_timestamp, append_time, size, False))
 
+    def append_run(self, run: BatchRun, leader_epoch: int) -> AppendInfo | None:
+        """Append the batches of a run, up to the first about which anything is special; `run.count` says how many.
+
+        None if that is so of the first one: it is for `append_as_leader`, which then does what has to be done.
+        """
+        config = self.config
+        active = self._active
+        if (
+            config.compression_type != "producer"
+            or config.message_timestamp_type != "CreateTime"
+            or leader_epoch != self.epochs.latest_epoch
+            or self.dir.failure is not None
+        ):
+            return None
+        first_offset = self.end_offset
+        count, size, last_offset, earliest, latest, latest_offset = gather_kernel.gather(
+            run.received, run.places, run.count, first_offset, leader_epoch, config.max_message_bytes, config.compact,
+            run.data, run.rows,
+        )  # fmt: skip
+        if not count:
+            return None
+        rows = run.rows
+        now_ms = self._runtime.now_ms()
+        has_producer = rows[kernel.PRODUCER_ID] >= 0
+        if (
+            active.size == 0
+            or active.index_room < count
+            or self._must_roll(active, size, latest, last_offset, now_ms)
+            or latest - now_ms > config.message_timestamp_after_max_ms
+            or earliest < now_ms - config.message_timestamp_before_max_ms
+            or (has_producer and not self._continues(rows))
+        ):
+            return None
+        try:
+            active.append_run(run.data, size, rows, count, latest, latest_offset)
+            self.end_offset = self.producers.end_offset = end_offset = last_offset + 1
+            if has_producer:
+                producer_replay.apply_rows(self.producers, active, rows, count)
+        except OSError as error:
+            self.dir.fail(error, f"appending to {self.partition}")
+            return None  # each of the requests is told by itself that the directory is offline
+        if end_offset - self.flusher.requested >= config.flush_messages:
+            self.flusher.request()
+        run.count = count
+        return tuple.__new__(AppendInfo, (first_offset, last_offset, latest, -1, size, False))
+
+    def _continues(self, rows: array[int]) -> bool:
+        """Whether the batch of the first row is what its producer has to send next."""
+        producer = self.producers.producers.get(rows[kernel.PRODUCER_ID])
+        return (
+            producer is not None
+            and producer.epoch == rows[kernel.PRODUCER_EPOCH]
+            and producer.txn_first_offset == NO_OFFSET
+            and producer.last_sequence + 1 == rows[kernel.BASE_SEQUENCE]
+        )
+
     def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
@@ -258,14 +316,21 @@ class Log:
     ) -> Segment:
         """The active segment, or a new one if any of the five reasons to roll holds."""
         active = self._active
-        config = self.config
-        limit = config.effective_segment_bytes
+        limit = self.config.effective_segment_bytes
         if size > limit:
             raise RecordBatchTooLargeError(
                 f"{size} bytes do not fit into a segment of {limit} (segment.bytes)"
             )
-        if (
-            active.size > limit - size
+        if self._must_roll(active, size, max_timestamp, last_offset, now_ms):
+            return self.roll(first_offset)
+        return active
+
+    def _must_roll(
+        self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        return (
+            active.size > config.effective_segment_bytes - size
             or (
                 active.size > 0
                 and self._waited_ms(active, max_timestamp, now_ms)
@@ -273,9 +338,7 @@ class Log:
             )
             or active.index_full
             or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-        ):
-            return self.roll(first_offset)
-        return active
+        )
 
     @staticmethod
     def _waited_ms(segment: Segment, max_timestamp: int, now_ms: int) -> int:

@@ -18,7 +18,7 @@ from ottla.server.loop import AsyncRuntime
 T = TypeVar("T")
 
 SETTLE_S = (
-    5.0  # a broker under load always has something under way; then moving the clock does not wait for ever
+    10.0  # a broker under load always has something under way; then moving the clock does not wait for ever
 )
 
 

@@ -29,7 +29,7 @@ class SlowFileSystem:
         self._stopped.clear()
         self._held = prefix
 
-    def wait_until_held(self, timeout_s: float = 30) -> bool:
+    def wait_until_held(self, timeout_s: float = 60) -> bool:
         """Wait until an operation has stopped."""
         return self._stopped.wait(timeout_s)
 

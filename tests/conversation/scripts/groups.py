@@ -286,7 +286,7 @@ def _too_many(talk: Talk) -> None:
 def _crowded(talk: Talk) -> None:
     """While members join, those count who have: the first finds its place taken."""
     group = "crowded"
-    members = [Member(talk, group, rebalance_ms=3000) for _ in range(MAX_SIZE + 1)]
+    members = [Member(talk, group, rebalance_ms=6000) for _ in range(MAX_SIZE + 1)]
     members[0].settle()
     waiting = [
         member.begin_join(f"{number} of the crowd", only=_not_who_leads)
@@ -328,16 +328,16 @@ def _impatient(talk: Talk) -> None:
 
 def _timeouts(talk: Talk) -> None:
     """Members that are not heard of. The broker's clock does it: the script waits for what must come."""
-    short = Member(talk, "session", session_ms=2000)
+    short = Member(talk, "session", session_ms=4000)
     short.settle()
     await_group(talk, "session", EMPTY, 0)
     talk.ask("after its session has ended", 4, short.beating())
     talk.ask("after its session has ended", JOIN, short.joining())
     talk.ask("after its session has ended", SYNC, short.syncing())
 
-    slow = Member(talk, "slow", rebalance_ms=2000)
+    slow = Member(talk, "slow", rebalance_ms=4000)
     slow.settle()
-    quick = Member(talk, "slow", rebalance_ms=2000)
+    quick = Member(talk, "slow", rebalance_ms=4000)
     joined = quick.begin_join("does not wait for ever")
     await_group(talk, "slow", PREPARING, 2)
     joined()
@@ -346,7 +346,7 @@ def _timeouts(talk: Talk) -> None:
     await_group(talk, "slow", STABLE, 1)
     quick.leave()
 
-    lazy = Member(talk, "lazy", rebalance_ms=2000)
+    lazy = Member(talk, "lazy", rebalance_ms=4000)
     lazy.join()
     await_group(talk, "lazy", EMPTY, 0)
     talk.ask("a leader that never says who gets what", 4, lazy.beating())

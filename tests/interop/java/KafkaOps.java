@@ -47,7 +47,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public final class KafkaOps {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(200);
-    private static final long CONSUME_LIMIT_NANOS = 60_000_000_000L;
+    private static final long CONSUME_LIMIT_NANOS = 240_000_000_000L;
 
     private final String servers;
     private final Admin admin;

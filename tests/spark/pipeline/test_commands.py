@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ottla.cli.main import app
+from ottla.client.cluster import Cluster
 from ottla.spark.java import java_version
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
@@ -91,10 +92,12 @@ def test_a_topic_that_is_not_there_is_told(command: str, broker: EmbeddedBroker,
     )
 
 
-def test_a_broker_that_does_not_run_is_told(tmp_path: Path) -> None:
-    with EmbeddedBroker() as broker:
-        pipeline = write_pipeline(tmp_path, broker, "topic")
+def test_a_broker_that_does_not_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Cluster.__init__.__kwdefaults__, "timeout_s", 1.0)  # it hopes for a minute otherwise
+    broker = EmbeddedBroker()  # its port is nobody else's
+    pipeline = write_pipeline(tmp_path, broker, "topic")
     done = ottla("run", pipeline.file)
+    broker.close()
     assert done.exit_code == 2
     assert done.stderr.endswith("Connection refused (is the broker running? check the address)\n")
     assert len(done.stderr.splitlines()) == 1

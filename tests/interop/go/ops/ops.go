@@ -10,7 +10,7 @@ import (
 )
 
 // Patience bounds every wait for a broker: a test that hangs says nothing.
-const Patience = 60 * time.Second
+const Patience = 240 * time.Second
 
 // Command is what a test asks for; each operation uses some of the fields. Bytes are base64 in JSON, null stays nil.
 type Command struct {
