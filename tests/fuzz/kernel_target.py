@@ -19,6 +19,7 @@ DOCUMENTED = (
     "do not lie within",
     "are too short",
     "not the headers",
+    "is not in the buffer",
 )
 
 
