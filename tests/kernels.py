@@ -16,18 +16,8 @@ from types import ModuleType
 import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
-<<<<<<< HEAD
-_LAST = (
-    "kernel",
-    "gather_kernel",
-    "offset_map_kernel",
-    "compact_kernel",
-    "arrow_kernel",
-)  # each after those that it imports from
-=======
 # Each after those that it imports from.
 _LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
->>>>>>> split
 FILES = [*sorted({path.stem for path in SOURCE.glob("*kernel.py")} - set(_LAST)), *_LAST]
 
 
