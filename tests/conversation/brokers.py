@@ -71,7 +71,8 @@ def kafka(work_dir: Path) -> Iterator[int]:
     from tests.interop.kafka import KafkaBroker
 
     dirs = f"{work_dir / 'data'},{work_dir / 'data-2'}"
-    with KafkaBroker(KAFKA, work_dir, {**SETTINGS, "log.dirs": dirs}) as broker:
+    recorded_with = {"broker.session.timeout.ms": "3000"}  # it tells its settings, too
+    with KafkaBroker(KAFKA, work_dir, {**SETTINGS, **recorded_with, "log.dirs": dirs}) as broker:
         port = int(broker.servers.rpartition(":")[2])
         await_coordinators(port)
         yield port

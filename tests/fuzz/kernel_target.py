@@ -6,6 +6,7 @@ import ctypes
 from random import Random
 
 from ottla.records import compact_kernel, gather_kernel, kernel
+from ottla.records.offset_map_kernel import OffsetMap
 from tests.fuzz import compact_calls
 from tests.fuzz.kernel_calls import numbers, outcomes
 from tests.fuzz.kernel_inputs import a_log, damage
@@ -18,7 +19,7 @@ DOCUMENTED = (
     "do not lie within",
     "are too short",
     "not the headers",
-    "not in the buffer",
+    "is not in the buffer",
 )
 
 
@@ -45,7 +46,7 @@ def check(seed: int, number: int) -> None:
             assert result[0][0] in kernel.STATUS_MEANING, item
         elif name in ("scan", "decode"):
             assert result[0][2] in kernel.STATUS_MEANING, item
-    for item in compact_calls.outcomes(compact_kernel, exact_buffer(data), random):
+    for item in compact_calls.outcomes(compact_kernel, OffsetMap, exact_buffer(data), random):
         if isinstance(item, tuple) and isinstance(item[1], str):
             assert any(words in item[1] for words in DOCUMENTED), item
     _gather(data, random)
