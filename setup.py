@@ -18,6 +18,7 @@ HOT = [
     "src/ottla/api/fetch.py",
     "src/ottla/api/fetch_sessions.py",
     "src/ottla/api/produce.py",
+    "src/ottla/api/produce_runs.py",
     "src/ottla/api/services.py",
     "src/ottla/cluster/image.py",
     "src/ottla/coordinator/group.py",

@@ -7,6 +7,7 @@ import shutil
 import sys
 import sysconfig
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -15,11 +16,9 @@ from types import ModuleType
 import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
-# kernel.py and arrow_kernel.py come last: they import from the others.
-FILES = sorted(
-    (path.stem for path in SOURCE.glob("*kernel.py")),
-    key=lambda name: (name == "kernel", name == "arrow_kernel", name),
-)
+# Each after those that it imports from.
+_LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
+FILES = [*sorted({path.stem for path in SOURCE.glob("*kernel.py")} - set(_LAST)), *_LAST]
 
 
 def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:
@@ -44,8 +43,9 @@ def has_compiler() -> bool:
     return shutil.which(command) is not None
 
 
-def install(paths: list[Path]) -> ModuleType:
-    """Make these files the kernel of this process; nothing may have imported another one before."""
+def install(paths: list[Path]) -> dict[str, ModuleType]:
+    """Make these files the kernels of this process; nothing may have imported others before."""
+    modules = {}
     for name, path in zip(FILES, paths, strict=True):
         full_name = f"ottla.records.{name}"
         spec = importlib.util.spec_from_file_location(full_name, path)
@@ -57,14 +57,15 @@ def install(paths: list[Path]) -> ModuleType:
             warnings.simplefilter("ignore", RuntimeWarning)  # an interpreted kernel says that it is slow
             spec.loader.exec_module(module)
         setattr(ottla.records, name, module)
-    return module
+        modules[name] = module
+    return modules
 
 
-def install_interpreted() -> ModuleType:
+def install_interpreted() -> dict[str, ModuleType]:
     return install([SOURCE / f"{name}.py" for name in FILES])
 
 
-def install_compiled(directory: Path = SOURCE) -> ModuleType:
+def install_compiled(directory: Path = SOURCE) -> dict[str, ModuleType]:
     paths = [compiled_file(name, directory) for name in FILES]
     missing = [name for name, path in zip(FILES, paths, strict=True) if path is None]
     if missing:
@@ -75,19 +76,39 @@ def install_compiled(directory: Path = SOURCE) -> ModuleType:
 @cache
 def both() -> tuple[ModuleType, ModuleType]:
     """(compiled, interpreted), side by side; the one that this process uses stays in place."""
+    current: ModuleType = sys.modules["ottla.records.kernel"]
+    if current.COMPILED:
+        return current, interpreted_records()["kernel"]
+    return _beside(install_compiled)["kernel"], current
+
+
+@cache
+def interpreted_records() -> dict[str, ModuleType]:
+    """The kernels of records from their sources, for each other; those that this process uses stay in place."""
+    return _beside(install_interpreted)
+
+
+def _beside(load: Callable[[], dict[str, ModuleType]]) -> dict[str, ModuleType]:
     current = {name: sys.modules[f"ottla.records.{name}"] for name in FILES}
     try:
-        if current["kernel"].COMPILED:
-            return current["kernel"], install_interpreted()
-        return install_compiled(), current["kernel"]
+        return load()
     finally:
         for name, module in current.items():
             sys.modules[f"ottla.records.{name}"] = module
             setattr(ottla.records, name, module)
 
 
-def interpreted(kernel: ModuleType) -> ModuleType:
-    """The same kernel, of any floor, from its source and under another name."""
+def interpreted(kernel: ModuleType, *needed: ModuleType) -> ModuleType:
+    """The same kernel, of any floor, from its source and under another name; so are those that it imports from."""
+    compiled = {other.__name__: other for other in needed}
+    sys.modules.update({name: interpreted(other) for name, other in compiled.items()})
+    try:
+        return _from_source(kernel)
+    finally:
+        sys.modules.update(compiled)
+
+
+def _from_source(kernel: ModuleType) -> ModuleType:
     path = SOURCE.parents[1] / f"{kernel.__name__.replace('.', '/')}.py"
     spec = importlib.util.spec_from_file_location(f"interpreted_{path.stem}", path)
     assert spec is not None

@@ -71,15 +71,20 @@ class ConfluentMember:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 300,
             "log_level": 0,
             **({} if instance is None else {"group.instance.id": instance}),
-            "partition.assignment.strategy": "cooperative-sticky" if cooperative else "range",
+            **self.protocol(cooperative=cooperative),
         }
         self.revoked: list[set[Place]] = []
         self._consumer = Consumer(config)
         self._consumer.subscribe([topic], on_revoke=self._on_revoke)
+
+    def protocol(self, *, cooperative: bool) -> dict[str, str | int]:
+        return {
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": 300,
+            "partition.assignment.strategy": "cooperative-sticky" if cooperative else "range",
+        }
 
     def _on_revoke(self, _: Consumer, partitions: list[Any]) -> None:
         self.revoked.append({(at.topic, at.partition) for at in partitions})
@@ -107,6 +112,14 @@ class ConfluentMember:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class NewerMember(ConfluentMember):
+    """librdkafka by the newer protocol, in which times and assignors are the broker's and all are cooperative."""
+
+    def protocol(self, *, cooperative: bool) -> dict[str, str | int]:
+        assert not cooperative, "it is a choice of the classic protocol"
+        return {"group.protocol": "consumer"}
 
 
 class KafkaPythonMember:

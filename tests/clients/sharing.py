@@ -24,6 +24,13 @@ class Polling(Protocol):
 
 
 M = TypeVar("M", bound=Polling)
+# Of groups by the newer protocol: heartbeats often enough for a test.
+OFTEN = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "20000",
+}
 
 
 def make_topic(bootstrap: str) -> None:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from ottla.coordinator.group_offsets import Place
+from ottla.coordinator.group_state import GroupState
 from ottla.testing.embedded import EmbeddedBroker
-from tests.clients.client import TIMEOUT_S, Sent
+from tests.clients.client import Sent
 from tests.clients.confluent import ConfluentClient
-from tests.clients.group_members import AioMember, Commit, ConfluentMember, KafkaPythonMember, Member
-from tests.clients.sharing import ALL, GROUP, TOPIC, VALUES, leave, make_topic, read_all, shared, until
+from tests.clients.group_members import (
+    AioMember,
+    Commit,
+    ConfluentMember,
+    KafkaPythonMember,
+    Member,
+    NewerMember,
+)
+from tests.clients.sharing import ALL, GROUP, OFTEN, TOPIC, VALUES, leave, read_all, shared, until
 
-MEMBERS = {"confluent-kafka": ConfluentMember, "kafka-python": KafkaPythonMember, "aiokafka": AioMember}
+MEMBERS = {
+    "confluent-kafka": ConfluentMember,
+    "confluent-kafka, newer protocol": NewerMember,
+    "kafka-python": KafkaPythonMember,
+    "aiokafka": AioMember,
+}
 
 Join = Callable[..., Member]
+
+
+@pytest.fixture
+def ottla_broker_properties() -> dict[str, str]:
+    return OFTEN
 
 
 @pytest.fixture(params=MEMBERS)
@@ -26,22 +43,24 @@ def kind(request: pytest.FixtureRequest) -> type[Member]:
 
 
 @pytest.fixture
-def joined(ottla_broker: EmbeddedBroker) -> Iterator[list[Member]]:
-    """Closes whoever joined."""
-    make_topic(ottla_broker.bootstrap)
-    members: list[Member] = []
-    yield members
-    for member in members:
-        member.close()
-
-
-@pytest.fixture
 def join(kind: type[Member], joined: list[Member], ottla_broker: EmbeddedBroker) -> Join:
     def join(instance: str | None = None) -> Member:
         joined.append(kind(ottla_broker.bootstrap, GROUP, TOPIC, instance))
         return joined[-1]
 
     return join
+
+
+def state_of(broker: EmbeddedBroker) -> GroupState:
+    """What the broker knows of the group, and of others that lie with it."""
+    states = broker.broker.services.groups.states()
+    (found,) = [state for state in states if GROUP in state.groups or GROUP in state.consumer_groups]
+    return found
+
+
+def generation_of(broker: EmbeddedBroker) -> int:
+    state = state_of(broker)
+    return state.groups[GROUP].generation if GROUP in state.groups else state.consumer_groups[GROUP].epoch
 
 
 def test_one_member_reads_everything_and_goes_on_where_it_was(join: Join, joined: list[Member]) -> None:
@@ -72,17 +91,16 @@ def test_a_group_survives_its_broker(join: Join, ottla_broker: EmbeddedBroker, e
     member = join()
     assert read_all(member) == VALUES
     member.commit()
+    generation = generation_of(ottla_broker)
     getattr(ottla_broker, end)()
     ottla_broker.start()
     client = ConfluentClient(ottla_broker.bootstrap)
     client.produce(TOPIC, [Sent(b"more")])
     client.close()
-    read: list[bytes] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while not read and time.monotonic() < deadline:
-        read += member.poll()
-    assert read == [b"more"]
+    assert read_all(member, count=1) == [b"more"]
     member.commit()
+    if isinstance(member, NewerMember):
+        assert generation_of(ottla_broker) == generation, "nobody had to join again"
 
 
 def test_a_static_member_comes_back_to_what_it_had(
@@ -90,15 +108,12 @@ def test_a_static_member_comes_back_to_what_it_had(
 ) -> None:
     first, second = join("one"), join("two")
     until(shared(first, second), first, second)
-    before = first.assignment(), second.assignment()
-    groups = ottla_broker.broker.services.groups
-    (generation,) = [state.groups[GROUP].generation for state in groups.states() if GROUP in state.groups]
+    before, generation = (first.assignment(), second.assignment()), generation_of(ottla_broker)
     leave(first, joined)
     again = join("one")
     until(lambda: bool(again.assignment()), again, second)
     assert (again.assignment(), second.assignment()) == before
-    (now,) = [state.groups[GROUP].generation for state in groups.states() if GROUP in state.groups]
-    assert now == generation
+    assert generation_of(ottla_broker) == generation
 
 
 @pytest.mark.parametrize("kind", [ConfluentMember, KafkaPythonMember])
@@ -123,8 +138,7 @@ def test_a_commit_keeps_its_metadata_and_its_leader_epoch(join: Join, ottla_brok
     commit = Commit(3, "half way, ümlaut and all", None if isinstance(member, AioMember) else 0)
     member.commit_at(place, commit)
     assert member.committed(place).offset == 3
-    (state,) = [state for state in ottla_broker.broker.services.groups.states() if GROUP in state.groups]
-    found = state.offsets.get(GROUP, Place(*place))
+    found = state_of(ottla_broker).offsets.get(GROUP, Place(*place))
     assert found is not None
     # librdkafka sends the end of its C string too.
     assert (found.offset, found.metadata.removesuffix("\0")) == commit[:2]

@@ -5,20 +5,18 @@ And at no time do two members have one partition.
 
 from __future__ import annotations
 
-import tempfile
-from typing import Any
+from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from ottla.coordinator.consumer_group import ConsumerGroup
 from ottla.coordinator.group import GroupPhase
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest
-from tests.api.world import World
-from tests.coordinator.grouping import DELAY_MS, Consumer, find, subscription
+from tests.coordinator.grouping import DELAY_MS, Consumer, subscription
 from tests.coordinator.modern import Modern
+from tests.coordinator.replaying import GroupHistory, length
 from tests.coordinator.test_consumer_migration import assignment, owned
 
 GROUPS = ("a", "b")
@@ -29,27 +27,16 @@ topics = st.lists(st.sampled_from(TOPICS), unique=True, max_size=3).map(tuple)
 which = st.integers(0, 20)
 
 
-class History(RuleBasedStateMachine):
+class History(GroupHistory):
     """Members of both protocols come, go, stall and change their minds; topics come and go; the broker starts again."""
+
+    TOPICS: ClassVar = {"t": 3, "u": 2}
+    SETTINGS: ClassVar = {"group_initial_rebalance_delay_ms": "0"}
 
     def __init__(self) -> None:
         super().__init__()
-        self._dir = tempfile.TemporaryDirectory(dir="/dev/shm")
-        self.world = World(
-            f"{self._dir.name}/data",
-            offsets_topic_num_partitions="2",
-            group_initial_rebalance_delay_ms="0",
-            offsets_retention_check_interval_ms="60000",
-        )
-        self.world.make_topic("t", 3)
-        self.world.make_topic("u", 2)
-        find(self.world)
         self.modern: list[Modern] = []
         self.classic: list[Consumer] = []
-
-    def teardown(self) -> None:
-        self.world.close()
-        self._dir.cleanup()
 
     @rule(
         group=groups,
@@ -79,8 +66,7 @@ class History(RuleBasedStateMachine):
         for _ in range(rounds):
             self.modern = [member for member in self.modern if member.confirm() == 0]
             self.classic = [member for member in self.classic if self._beats(member)]
-            self.world.runtime.advance(1)
-            self.world.runtime.run_pending()
+            self.pass_time(1)
 
     def _beats(self, member: Consumer) -> bool:
         code = member.heartbeat()
@@ -88,8 +74,7 @@ class History(RuleBasedStateMachine):
 
     def _joins(self, member: Consumer) -> bool:
         pending = member.begin_join()
-        self.world.runtime.advance(DELAY_MS)
-        self.world.runtime.run_pending()
+        self.pass_time(DELAY_MS)
         if pending.is_waiting or pending.answer.error_code:
             return False
         answer = member.take_join(pending)
@@ -136,8 +121,7 @@ class History(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, 10_001, 25_000, 50_000]))
     def wait(self, ms: int) -> None:
-        self.world.runtime.advance(ms)
-        self.world.runtime.run_pending()
+        self.pass_time(ms)
 
     @rule(name=st.sampled_from(["uu", "v"]))
     def make_topic(self, name: str) -> None:
@@ -211,9 +195,4 @@ def _check(group: ConsumerGroup) -> None:
 
 
 TestHistories = History.TestCase
-TestHistories.settings = settings(
-    max_examples=25,
-    phases=[Phase.generate],  # to make a whole history shorter takes minutes
-    stateful_step_count=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestHistories.settings = length(histories=25, steps=40)

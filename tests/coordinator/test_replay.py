@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from typing import Any
+from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from ottla.coordinator.group import GroupPhase
 from ottla.coordinator.group_state import GroupState
@@ -26,35 +24,24 @@ from ottla.protocol.messages.offset_delete import (
 )
 from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from ottla.records.control import Marker
-from tests.api.world import World
-from tests.coordinator.grouping import DELAY_MS, Consumer, Pending, commit, find
+from tests.coordinator.grouping import DELAY_MS, Consumer, Pending, commit
+from tests.coordinator.replaying import GroupHistory, length
 
 GROUPS = ("a", "b", "c")
 groups = st.sampled_from(GROUPS)
 producers = st.integers(0, 2)
 
 
-class History(RuleBasedStateMachine):
+class History(GroupHistory):
     """Consumers come, go, stall and commit; transactions begin and end; then the broker starts again."""
+
+    TOPICS: ClassVar = {"t": 3, "gone": 1}
+    SETTINGS: ClassVar = {"offsets_retention_minutes": "5"}
 
     def __init__(self) -> None:
         super().__init__()
-        self._dir = tempfile.TemporaryDirectory(dir="/dev/shm")
-        self.world = World(
-            f"{self._dir.name}/data",
-            offsets_topic_num_partitions="2",
-            offsets_retention_minutes="5",
-            offsets_retention_check_interval_ms="60000",
-        )
-        self.world.make_topic("t", 3)
-        self.world.make_topic("gone", 1)
-        find(self.world)
         self.joins: dict[Consumer, Pending] = {}
         self.members: list[Consumer] = []
-
-    def teardown(self) -> None:
-        self.world.close()
-        self._dir.cleanup()
 
     @initialize()
     def begin(self) -> None:
@@ -72,8 +59,7 @@ class History(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, DELAY_MS, 10_000, 60_000, 400_000]))
     def wait(self, ms: int) -> None:
-        self.world.runtime.advance(ms)
-        self.world.runtime.run_pending()
+        self.pass_time(ms)
 
     @rule()
     def go_on(self) -> None:
@@ -200,9 +186,4 @@ class History(RuleBasedStateMachine):
 
 
 TestHistories = History.TestCase
-TestHistories.settings = settings(
-    max_examples=20,
-    phases=[Phase.generate],  # to make a whole history shorter takes minutes
-    stateful_step_count=30,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestHistories.settings = length(histories=20, steps=30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ottla.records import compact_kernel, kernel
+from ottla.records.offset_map_kernel import OffsetMap
 from tests.fuzz.kernel_calls import numbers
 from tests.fuzz.kernel_target import exact_buffer, make_input
 
@@ -14,7 +15,7 @@ _REASONS = (
     compact_kernel.BAD,
 )
 # One map for all inputs: it takes 1.5 MB, and a full one is a case too.
-_map = compact_kernel.OffsetMap(3 << 19, 0.9, 1, 2)
+_map = OffsetMap(3 << 19, 0.9, 1, 2)
 
 
 def check(seed: int, number: int) -> None:
@@ -31,7 +32,9 @@ def check(seed: int, number: int) -> None:
     out = exact_buffer(bytes(random.choice((0, 60, len(log), len(log) + 40, 2 * len(log) + 200))))
     latest, horizon = random.choice((-1, 3, 2**62)), random.choice((500, 2**62))
     to = random.randint(0, len(out))
-    result = _map.filter_rows(data, 0, rows, 0, count, actions, latest, 1000, horizon, out, to)
+    result = compact_kernel.filter_rows(
+        _map, data, 0, rows, 0, count, actions, latest, 1000, horizon, out, to
+    )
     assert 0 <= result[0] <= count
     assert to <= result[1] <= len(out)
     assert result[2] in _REASONS

@@ -11,12 +11,13 @@ from typing import Any
 from typing_extensions import Buffer
 
 from ottla.records import kernel
+from ottla.records.offset_map_kernel import OffsetMap
 from tests.fuzz.kernel_calls import numbers
 
 _ROWS = 8
 
 
-def outcomes(compact: ModuleType, data: Buffer, random: Random) -> list[Any]:
+def outcomes(compact: ModuleType, map_class: type[OffsetMap], data: Buffer, random: Random) -> list[Any]:
     """What each call returned and wrote, or which ValueError it raised. Equal randoms make equal calls."""
     size = len(memoryview(data))
     rows = numbers(kernel.ROW * _ROWS)
@@ -26,7 +27,7 @@ def outcomes(compact: ModuleType, data: Buffer, random: Random) -> list[Any]:
     offsets = array("q", sorted(random.sample(range(30), 3)))
     keep = numbers(count)
     found: list[Any] = [compact.special_rows(rows, count, offsets, keep), keep.tolist()]
-    offset_map = compact.OffsetMap(
+    offset_map = map_class(
         24 * random.choice((0, 4, 9, 1000)), 0.9, random.getrandbits(64), random.getrandbits(64)
     )
     asked = count + random.choice((0, 0, 0, 9))
@@ -34,7 +35,7 @@ def outcomes(compact: ModuleType, data: Buffer, random: Random) -> list[Any]:
     latest, to = random.choice((-1, 5, 2**62)), random.choice((0, 0, 7, -1))
     calls: list[tuple[Any, ...]] = [
         (offset_map.put_rows, data, shift, rows, 0, asked, actions, random.choice((0, 3, -(2**63)))),
-        (offset_map.filter_rows, data, shift, rows, 0, asked, actions, latest, 50, 10**13, out, to),
+        (compact.filter_rows, offset_map, data, shift, rows, 0, asked, actions, latest, 50, 10**13, out, to),
     ]
     for function, *arguments in calls:
         try:

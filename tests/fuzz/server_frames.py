@@ -11,10 +11,12 @@ from ottla.api.registry import APIS
 from ottla.protocol import frame
 from ottla.protocol.message import Message
 from ottla.protocol.messages import request_class
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from tests.protocol.samples import sample
 
+_PRODUCE = 0
 TOPICS = ("t", "u", "new")
 SHAPES = 12  # different requests of one version
 _NUMBERS = (0, 1, 2, 127, 128, 255, 256, 32767, 65535, 1 << 20, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
@@ -36,6 +38,8 @@ _VERSIONS = [
 
 def a_stream(random: Random, topic_ids: list[Any]) -> bytearray:
     """One frame or a few, most of them damaged, lengths and all."""
+    if random.random() < 0.1:
+        return _a_run(random, topic_ids)
     stream = bytearray()
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         key, version = random.choice(_VERSIONS)
@@ -44,6 +48,23 @@ def a_stream(random: Random, topic_ids: list[Any]) -> bytearray:
             _damage(random, body)
         length = len(body) if random.random() < 0.9 else random.choice(_NUMBERS) & 0xFFFFFFFF
         stream += struct.pack(">I", length) + body
+    return stream
+
+
+def _a_run(random: Random, topic_ids: list[Any]) -> bytearray:
+    """What a busy producer sends: requests for one partition one behind another, here and there damaged."""
+    stream = bytearray()
+    version = random.randint(9, 13)
+    partition = random.choice((0, 0, 1, 2))
+    for number in range(random.choice((2, 5, 70))):
+        rows = [NewRecord(1_700_000_000_000, b"k", b"value" * random.choice((1, 9, 3000)), [])]
+        data = PartitionProduceData(index=partition, records=memoryview(bytes(build_batch(rows))))
+        topic = TopicProduceData(name=TOPICS[0], topic_id=topic_ids[0], partition_data=[data])
+        request = ProduceRequest(acks=random.choice((-1, -1, -1, 1)), timeout_ms=1000, topic_data=[topic])
+        body = bytearray(b"".join(frame.request_parts(_PRODUCE, version, number, "fuzz", request))[4:])
+        if random.random() < 0.05:
+            _damage(random, body)
+        stream += struct.pack(">I", len(body)) + body
     return stream
 
 

@@ -17,7 +17,7 @@ from ottla.records.codec import Codec
 from ottla.records.control import Marker, build_marker
 from ottla.records.legacy import NO_TIMESTAMP, LegacyRecord, build_message_set
 from ottla.runtime import Runtime, SystemRuntime
-from ottla.storage import compaction
+from ottla.storage import compaction, truncation
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -184,7 +184,7 @@ class Partition:
 
     def cut(self, offset: int) -> None:
         """Truncate as a follower of a new leader; batches are dropped whole. One producer has written all of it."""
-        self.log.truncate_to(offset)
+        truncation.truncate_to(self.log, offset)
         for producer in self.producers.values():
             producer.sequence = self.log.end_offset
         self.records = [r for r in self.records if r["offset"] < self.log.end_offset]

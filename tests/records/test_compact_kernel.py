@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from array import array
 from collections.abc import Sequence
 from random import Random
@@ -14,22 +13,22 @@ from tests.fuzz import compact_calls
 from tests.fuzz.kernel_inputs import a_log
 from tests.fuzz.kernel_target import exact_buffer, make_input
 
-from ottla.records import batch, compact_kernel, kernel
+from ottla.records import ahead_kernel, batch, compact_kernel, kernel
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.compact_kernel import DONE, FILTER, OffsetMap
+from ottla.records.compact_kernel import DONE, FILTER
+from ottla.records.offset_map_kernel import OffsetMap
 from ottla.records.record import Record, read_records
 
 KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
 
 
+Kernels = tuple[ModuleType, type[OffsetMap]]
+
+
 @pytest.fixture(scope="module")
-def interpreted() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("interpreted_compact", kernels.SOURCE / "compact_kernel.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def interpreted() -> Kernels:
+    found = kernels.interpreted_records()
+    return found["compact_kernel"], found["offset_map_kernel"].OffsetMap
 
 
 def test_the_hash_is_siphash_2_4_with_128_bits() -> None:
@@ -40,41 +39,41 @@ def test_the_hash_is_siphash_2_4_with_128_bits() -> None:
         2: "8177228da4a45dc7fca38bdef60affe4",
     }
     for size, expected in known.items():
-        low, high = compact_kernel.siphash(bytes(range(size)), *KEY)
+        low, high = ahead_kernel.siphash(bytes(range(size)), *KEY)
         assert (low.to_bytes(8, "little") + high.to_bytes(8, "little")).hex() == expected
 
 
 def test_the_hash_sees_every_byte_the_length_and_the_key() -> None:
-    seen = {compact_kernel.siphash(bytes(size), *KEY) for size in range(40)}
-    seen |= {compact_kernel.siphash(bytes([0] * at + [1] + [0] * (39 - at)), *KEY) for at in range(40)}
+    seen = {ahead_kernel.siphash(bytes(size), *KEY) for size in range(40)}
+    seen |= {ahead_kernel.siphash(bytes([0] * at + [1] + [0] * (39 - at)), *KEY) for at in range(40)}
     seen |= {
-        compact_kernel.siphash(bytes(39), KEY[0] ^ 1, KEY[1]),
-        compact_kernel.siphash(bytes(39), *KEY[::-1]),
+        ahead_kernel.siphash(bytes(39), KEY[0] ^ 1, KEY[1]),
+        ahead_kernel.siphash(bytes(39), *KEY[::-1]),
     }
     assert len(seen) == 82
 
 
-def test_both_kernels_answer_alike_on_good_batches(interpreted: ModuleType) -> None:
+def test_both_kernels_answer_alike_on_good_batches(interpreted: Kernels) -> None:
     for number in range(200):
         log = bytes(a_log(Random(number)))
-        first = compact_calls.outcomes(compact_kernel, log, Random(number))
-        assert compact_calls.outcomes(interpreted, log, Random(number)) == first, number
+        first = compact_calls.outcomes(compact_kernel, OffsetMap, log, Random(number))
+        assert compact_calls.outcomes(*interpreted, log, Random(number)) == first, number
 
 
 @pytest.mark.slice
-def test_both_kernels_answer_alike_on_damaged_batches(interpreted: ModuleType) -> None:
+def test_both_kernels_answer_alike_on_damaged_batches(interpreted: Kernels) -> None:
     for number in range(800):
         data, random = make_input(2, number)
         state = random.getstate()
-        first = compact_calls.outcomes(compact_kernel, exact_buffer(data), random)
+        first = compact_calls.outcomes(compact_kernel, OffsetMap, exact_buffer(data), random)
         random.setstate(state)
-        assert compact_calls.outcomes(interpreted, exact_buffer(data), random) == first, number
+        assert compact_calls.outcomes(*interpreted, exact_buffer(data), random) == first, number
 
 
-def test_both_kernels_grow_their_maps_alike(interpreted: ModuleType) -> None:
+def test_both_kernels_grow_their_maps_alike(interpreted: Kernels) -> None:
     data, rows = _scanned([(0, _records([f"key{i}" for i in range(5_000)]))])
-    for module in (compact_kernel, interpreted):
-        offset_map = module.OffsetMap(24 << 20, 0.9, *KEY)
+    for map_class in (OffsetMap, interpreted[1]):
+        offset_map = map_class(24 << 20, 0.9, *KEY)
         assert offset_map.size_bytes == 24 << 12
         assert offset_map.put_rows(data, 0, rows, 0, 1, bytes(1), 0) == (1, DONE)
         assert offset_map.entries == 5_000
@@ -120,7 +119,7 @@ def test_a_batch_whose_times_are_too_far_from_the_horizon_does_without(far: int)
     offset_map = OffsetMap(24 * 100, 0.9, *KEY)
     offset_map.put_rows(data, 0, rows, 0, 1, bytes(1), 0)
     out = bytearray(1000)
-    row, size, why = offset_map.filter_rows(data, 0, rows, 0, 1, bytes(1), 1, 0, 1000, out, 0)
+    row, size, why = compact_kernel.filter_rows(offset_map, data, 0, rows, 0, 1, bytes(1), 1, 0, 1000, out, 0)
     assert (row, why) == (1, DONE)
     assert not batch.parse_header(out).has_delete_horizon
     assert [record.timestamp for record in read_records(out[:size])] == [far]
@@ -132,7 +131,7 @@ def test_without_room_for_the_worst_case_nothing_is_written() -> None:
     size = rows[kernel.SIZE] + 2 * compact_kernel.GROWTH_BYTES
     for room, expected in ((size - 1, 0), (size, 1)):
         out = bytearray(room)
-        row, to, why = offset_map.filter_rows(data, 0, rows, 0, 2, bytes(2), 9, 0, 0, out, 0)
+        row, to, why = compact_kernel.filter_rows(offset_map, data, 0, rows, 0, 2, bytes(2), 9, 0, 0, out, 0)
         assert (row, why) == (expected, compact_kernel.NO_ROOM)
         assert to == (rows[kernel.SIZE] if expected else 0)
         assert out[to:] == bytes(room - to)
@@ -156,7 +155,9 @@ def _filter(keys: list[str], latest: int) -> list[int]:
     offset_map = OffsetMap(24 * 1000, 0.9, *KEY)
     offset_map.put_rows(data, 0, rows, 0, 1, bytes(1), 0)
     out = bytearray(len(data) + 10 * len(keys))
-    row, size, why = offset_map.filter_rows(data, 0, rows, 0, 1, bytes([FILTER]), latest, 0, 0, out, 0)
+    row, size, why = compact_kernel.filter_rows(
+        offset_map, data, 0, rows, 0, 1, bytes([FILTER]), latest, 0, 0, out, 0
+    )
     assert (row, why) == (1, DONE)
     check = array("q", bytes(8 * kernel.ROW))
     assert kernel.scan(out, 0, size, check, kernel.CHECK_CRC | kernel.CHECK_RECORDS)[::2] == (1, kernel.OK)

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.records import kernel
+from ottla.records.builder import NewRecord, build_batch
+from ottla.records.control import Marker, build_marker
 
 
 def rows_of(*batches: dict[int, int]) -> array[int]:
@@ -170,6 +172,67 @@ def test_the_last_five_batches_of_each_run_are_kept() -> None:
     assert keep[: kernel.producer_rows(rows, 14, keep)].tolist() == [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13]
 
 
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([3, 4]), st.sampled_from(["data", "commit", "abort", "other", "plain"])),
+        max_size=20,
+    ),
+    st.integers(0, 5),
+    st.integers(5, 20),
+)
+def test_transactions_are_followed_to_their_markers(
+    batches: list[tuple[int, str]], start: int, stop: int
+) -> None:
+    data = bytearray()
+    for offset, (producer, kind) in enumerate(batches):
+        if kind in ("commit", "abort"):
+            data += build_marker(Marker(kind == "abort", 0), producer, 0, 1000, base_offset=offset)
+        else:
+            data += build_batch(
+                [NewRecord(1000, b"\0\0\0\3", b"\0\0\0\0\0\0")],
+                base_offset=offset,
+                producer_id=producer,
+                producer_epoch=0,
+                transactional=kind != "plain",
+                control=kind == "other",
+            )
+    began: dict[int, int] = {}
+    aborted, others = [], []
+    for offset, (producer, kind) in enumerate(batches[:stop]):
+        if offset < start:
+            continue
+        if kind == "data":
+            began.setdefault(producer, offset)
+        elif kind == "other":
+            others.append(offset)
+        elif kind != "plain" and (first := began.pop(producer, None)) is not None and kind == "abort":
+            aborted.append((producer, first, offset))
+    rows = array("q", bytes(8 * kernel.ROW * (len(batches) + 1)))
+    count, _, _ = kernel.scan(data, 0, len(data), rows, kernel.CHECK_CRC, 77)
+    found_began: dict[int, int] = {}
+    found_aborted: list[tuple[int, int, int]] = []
+    found_others, row = [], 0
+    while True:
+        row = kernel.transaction_rows(data, rows, row, count, 77, start, stop, found_began, found_aborted)
+        if row == count:
+            break
+        found_others.append(row)
+        row += 1
+    assert (found_began, found_aborted, found_others) == (began, aborted, others)
+
+
+def test_a_marker_outside_of_the_buffer_is_the_callers_mistake() -> None:
+    marker = build_marker(Marker(True, 0), 3, 0, 1000)
+    rows = array("q", bytes(8 * kernel.ROW))
+    kernel.scan(marker, 0, len(marker), rows, 0)
+    for shift in (1, -1, 2**62):
+        with pytest.raises(ValueError, match="not in the buffer"):
+            kernel.transaction_rows(marker, rows, 0, 1, shift, 0, 9, {}, [])
+    with pytest.raises(ValueError, match="too short"):
+        kernel.transaction_rows(marker, rows, 1, 0, 0, 0, 9, {}, [])
+
+
 def test_rows_are_in_order_while_offsets_grow() -> None:
     spans = [(5, 7), (8, 8), (20, 30), (30, 31)]
     rows = rows_of(*({kernel.BASE_OFFSET: base, kernel.LAST_OFFSET: last} for base, last in spans))
@@ -198,6 +261,8 @@ def test_more_rows_than_there_are_is_the_callers_mistake(count: int) -> None:
         kernel.index_rows(rows, count, 0, 0, new_state(), bytearray(), bytearray())
     with pytest.raises(ValueError, match="too short"):
         kernel.producer_rows(rows, count, keep)
+    with pytest.raises(ValueError, match="too short"):
+        kernel.transaction_rows(b"", rows, 0, count, 0, 0, 0, {}, [])
     with pytest.raises(ValueError, match="too short"):
         kernel.rows_in_order(rows, count, 0)
     with pytest.raises(ValueError, match="too short"):

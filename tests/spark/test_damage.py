@@ -94,3 +94,37 @@ def test_malformed_records_under_a_good_checksum_are_reported(tmp_path: Path) ->
         read_all(options_for(tmp_path))
     rows = read_all(options_for(tmp_path, mode="permissive"))
     assert [row["offset"] for row in rows if row["corrupt"] is None] == [*range(10), *range(20, 30)]
+
+
+def _misplace(directory: Path, offset: int, wrong: int) -> tuple[int, bytes]:
+    """Give the batch of that offset another one; its position and bytes."""
+    path, position, size = _damage(directory, offset)
+    data = bytearray(path.read_bytes())
+    data[position + 85] ^= 0xFF  # as it was
+    data[position : position + 8] = wrong.to_bytes(8, "big")
+    path.write_bytes(data)
+    return position, bytes(data[position : position + size])
+
+
+@pytest.mark.parametrize("size", ["1", "64m"])
+@pytest.mark.parametrize("wrong", [3, 43, 57, 60, 2**40])
+def test_a_base_offset_that_cannot_be_is_damage_though_the_checksum_matches(
+    tmp_path: Path, size: str, wrong: int
+) -> None:
+    append_batches(tmp_path / "t-0", 0, 100).index(interval=100)
+    position, data = _misplace(tmp_path / "t-0", 50, wrong)
+    with pytest.raises(BadBatchError, match=f"at position {position}, offset 50: the offsets make no sense"):
+        read_all(options_for(tmp_path, targetBytesPerPartition=size))
+    rows = read_all(options_for(tmp_path, targetBytesPerPartition=size, mode="permissive"))
+    assert [row["offset"] for row in rows] == [*range(50), 50, *range(60, 100)]
+    assert [row["corrupt"] for row in rows if row["corrupt"] is not None] == [data]
+
+
+def test_the_last_offset_of_a_segment_lies_before_the_next_one(tmp_path: Path) -> None:
+    append_batches(tmp_path / "t-0", 0, 30)
+    append_batches(tmp_path / "t-0", 30, 30, new_segment=True)
+    position, _ = _misplace(tmp_path / "t-0", 20, 40)
+    with pytest.raises(BadBatchError, match=f"at position {position}, offset 20: the offsets make no sense"):
+        read_all(options_for(tmp_path))
+    rows = read_all(options_for(tmp_path, mode="permissive"))
+    assert [row["offset"] for row in rows if row["corrupt"] is None] == [*range(20), *range(30, 60)]

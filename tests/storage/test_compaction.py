@@ -12,7 +12,7 @@ from ottla.records import legacy
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.legacy import LegacyRecord, build_message_set
-from ottla.storage import cleaned_segments, compaction, layout
+from ottla.storage import cleaned_segments, compaction, layout, truncation
 from ottla.storage.fs import RealFileSystem
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.storage.compaction_world import MAP_BYTES, CompactedLog
@@ -625,7 +625,7 @@ def test_the_result_of_a_cleaning_is_thrown_away_if_the_log_has_changed(
     group = plan.cleaner(MAP_BYTES, 0.9).next_group()
     assert group is not None
     if change == "truncated":
-        compacted.log.truncate_to(2)
+        truncation.truncate_to(compacted.log, 2)
     else:
         compacted.log.remove_segments([compacted.log.segments.first])
     left = compacted.pairs()

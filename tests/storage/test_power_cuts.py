@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ottla.config import BrokerConfig, LogConfig
 from ottla.records.builder import build_batch
 from ottla.records.control import Marker, build_marker
-from ottla.storage import log_reader
+from ottla.storage import log_reader, truncation
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
@@ -79,7 +79,7 @@ def test_an_aborted_transaction_stays_aborted_after_a_roll_right_behind_the_reco
 def test_an_empty_log_keeps_its_end_offset_while_its_only_segment_is_made_anew() -> None:
     disk = SimulatedDisk()
     log = open_manager(disk).get_or_create(PARTITION)
-    log.truncate_fully_and_start_at(7)
+    truncation.truncate_fully_and_start_at(log, 7)
     history = disk.record()
     log.roll()
     ends = {log and log.end_offset for log in after_cuts(history)}
@@ -90,11 +90,11 @@ def test_a_log_never_begins_at_0_again_while_it_is_truncated_fully() -> None:
     for offset in (4, 9, 12):  # before, at and behind the base of its one segment
         disk = SimulatedDisk()
         log = open_manager(disk).get_or_create(PARTITION)
-        log.truncate_fully_and_start_at(9)
+        truncation.truncate_fully_and_start_at(log, 9)
         append(log)
         log.flush()
         history = disk.record()
-        log.truncate_fully_and_start_at(offset)
+        truncation.truncate_fully_and_start_at(log, offset)
         ends = {log and log.end_offset for log in after_cuts(history)}
         assert ends - {offset, 9, 10} == set()  # the old log, an empty one where it began, or the new one
 

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.records.codec import Codec
 from ottla.records.record import read_batches, read_records
-from ottla.storage import log_reader, retention
+from ottla.storage import log_reader, retention, truncation
 from ottla.storage.log import Log
 from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
@@ -112,12 +112,12 @@ class History:
     def truncate(self) -> None:
         low = self.log.segments.first.base_offset
         offset = self.random.randrange(low, self.model.end + 3)
-        self.log.truncate_to(offset)
+        truncation.truncate_to(self.log, offset)
         self.model.truncate(offset)
 
     def begin_anew(self) -> None:
         offset = self.random.randrange(self.model.end + 100)
-        self.log.truncate_fully_and_start_at(offset)
+        truncation.truncate_fully_and_start_at(self.log, offset)
         self.model.batches, self.model.start, self.model.end = [], offset, offset
 
     def stop(self) -> None:

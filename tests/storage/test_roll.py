@@ -7,7 +7,7 @@ import pytest
 from ottla.errors import RecordBatchTooLargeError, StorageError
 from ottla.records.codec import Codec
 from ottla.records.legacy import LegacyRecord, build_message_set
-from ottla.storage import snapshots
+from ottla.storage import snapshots, truncation
 from ottla.storage.layout import segment_file
 from ottla.storage.log import Log
 from ottla.storage.segment import MAX_RELATIVE_OFFSET
@@ -116,7 +116,7 @@ def test_an_empty_segment_never_rolls_by_time(world: World) -> None:
 def test_a_cut_to_nothing_restarts_the_timer(world: World) -> None:
     log = world.load(segment_ms=1000)
     append(log)
-    log.truncate_to(0)
+    truncation.truncate_to(log, 0)
     append(log, timestamp=START_MS + 50_000)
     assert bases(log) == [0]
 

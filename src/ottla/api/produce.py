@@ -151,17 +151,18 @@ def _only_answer(call: Call, request: ProduceRequest, appended: AppendResult) ->
     """The answer to a request of one partition that went well."""
     topic = request.topic_data[0]
     _, _, _, base_offset, append_time, start_offset, _ = appended
-    fill, head, middle, tail = _template(
+    fill, head, middle, tail = answer_template(
         call.version, topic.name, topic.topic_id, topic.partition_data[0].index
     )
     return fill(head, call.correlation_id, middle, base_offset, append_time, start_offset, tail)
 
 
 @lru_cache(maxsize=_TEMPLATES)
-def _template(
+def answer_template(
     version: int, name: str, topic_id: uuid.UUID | None, index: int
 ) -> tuple[Callable[..., bytes], bytes, bytes, bytes]:
-    """Such an answer for one partition: what puts it together, and what of it is the same each time."""
+    """The answer to a request of one partition that went well: what puts it together, and what of it is always the
+    same."""
     mark = 0x6F_74_74_6C_61_21_21_21
     slot = PartitionProduceResponse(
         index=index, base_offset=mark, log_append_time_ms=mark, log_start_offset=mark

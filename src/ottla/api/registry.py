@@ -1,7 +1,8 @@
 """Which requests are answered, in which versions, by what. ApiVersions is derived from this table.
 
-A handler is registered where it is defined, with `@api`. Its module is imported at the first request of its kind, so
-that a start loads nothing it does not need: `HANDLERS` names the module of every API.
+A handler is registered where it is defined, with `@api`. Its module is imported at the first request of its kind, or
+after the start (server/late_imports.py), so that a start loads nothing it does not need: `APIS` names the module of
+every API.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import uvloop
 
 from ottla.broker import Broker
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
+from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
 
 log = logging.getLogger("ottla")
@@ -47,11 +48,12 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
     if broker.http is not None:
         log.info("metrics at http://%s/metrics", broker.http)
+    rest = asyncio.ensure_future(import_the_rest(metrics=broker.http is not None))
     halted = asyncio.ensure_future(broker.halted.wait())
     told = asyncio.ensure_future(stop.wait())
     await asyncio.wait((halted, told), return_when=asyncio.FIRST_COMPLETED)
-    halted.cancel()
-    told.cancel()
+    for task in (rest, halted, told):
+        task.cancel()
     if is_child:
         loop.remove_reader(sys.stdin.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -18,7 +18,7 @@ from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import Partition
 from ottla.logtools.writing import bound_checkpoints, data_dir_of
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, compaction, layout, retention
+from ottla.storage import checkpoint, compaction, layout, retention, truncation
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
@@ -147,7 +147,7 @@ def trim(
                 f"{before} lies past the log's end {log.end_offset}; choose an offset below it"
             )
         if after is not None:
-            log.truncate_to(_end_of_batch(log, after))
+            truncation.truncate_to(log, _end_of_batch(log, after))
         if before is not None:
             log.raise_high_watermark(log.end_offset)
             log.raise_start_offset(min(before, log.end_offset))

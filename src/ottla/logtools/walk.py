@@ -43,6 +43,7 @@ def walk(
     flags: int = kernel.CHECK_CRC,
     min_offset: int = 0,
     max_offset: int = _MAX_OFFSET,
+    window_bytes: int | None = None,
 ) -> Iterator[Window | Damage]:
     """Windows and damages in order, from `start` to `end`. Ends early when the file shrinks meanwhile.
 
@@ -50,7 +51,7 @@ def walk(
     record's value is not taken for one of the log.
     """
     while start < end:
-        scan = Scan(file, end, start=start, flags=flags)
+        scan = Scan(file, end, start=start, flags=flags, window_bytes=window_bytes)
         for window in scan:
             last_offset = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET]
             if (

@@ -97,6 +97,27 @@ class FrameReader:
         self._make_room()
         return None
 
+    # -- for whoever looks at several frames at once
+
+    @property
+    def received(self) -> memoryview:
+        """What has arrived and not been given out lies here, from `start` to `end`."""
+        return self._buffer
+
+    @property
+    def start(self) -> int:
+        return self._start
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def skip_to(self, stop: int) -> int:
+        """The frames that end there have been seen to; returns how many bytes they had."""
+        size_bytes = stop - self._start
+        self._start = stop
+        return size_bytes
+
     def _refusal(self, length: int) -> str:
         if length < 0:
             return f"a frame of {length} bytes: this is not Kafka's protocol"

@@ -34,17 +34,15 @@ _CommitTopic = cython.declare(type, CommitTopic)
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
-def _int16(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
+def read_int16(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     value: cython.int = buf[at] * 256 + buf[at + 1]
     return value - 65536 if value > 32767 else value
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
-def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
+def read_int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
     value: cython.longlong = buf[at]
     value = value * 256 + buf[at + 1]
     value = value * 256 + buf[at + 2]
@@ -56,8 +54,8 @@ def _int32(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cytho
 @cython.inline
 @cython.exceptval(check=False)
 def _int64(buf: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    low: cython.longlong = _int32(buf, at + 4)
-    return _int32(buf, at) * _UINT32 + (low + _UINT32 if low < 0 else low)
+    low: cython.longlong = read_int32(buf, at + 4)
+    return read_int32(buf, at) * _UINT32 + (low + _UINT32 if low < 0 else low)
 
 
 @cython.cfunc
@@ -74,9 +72,9 @@ def read_header(frame, flexible_since):
     size: cython.Py_ssize_t = len(buf)
     if size < _HEAD:
         return None
-    api_key = _int16(buf, 0)
-    version = _int16(buf, 2)
-    length: cython.Py_ssize_t = _int16(buf, 8)
+    api_key = read_int16(buf, 0)
+    version = read_int16(buf, 2)
+    length: cython.Py_ssize_t = read_int16(buf, 8)
     position: cython.Py_ssize_t = _HEAD
     client_id = None
     if length >= 0:
@@ -91,13 +89,12 @@ def read_header(frame, flexible_since):
         if position >= size or buf[position]:
             return None
         position += 1
-    return api_key, version, _int32(buf, 4), client_id, position
+    return api_key, version, read_int32(buf, 4), client_id, position
 
 
 @cython.cfunc
-@cython.inline
 @cython.exceptval(check=False)
-def _stop(
+def read_stop(
     buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """Where a short string ends, or null does, if something follows it; else -1."""
@@ -109,11 +106,10 @@ def _stop(
 
 
 @cython.cfunc
-@cython.inline
-def _string(
+def read_string(
     frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ):
-    """A string that `_stop` has found the end of."""
+    """A string that `read_stop` has found the end of."""
     if not buf[position]:
         return None
     return _text(frame, buf, position + 1, stop) if buf[position] > 1 else ""
@@ -137,10 +133,10 @@ def _name_topic(
         topic.name = ""
         topic.topic_id = read_id(bytes(frame[position:stop]))
         return stop
-    stop = _stop(buf, position, end)
+    stop = read_stop(buf, position, end)
     if stop < 0 or not buf[position]:
         return -1
-    topic.name = _string(frame, buf, position, stop)
+    topic.name = read_string(frame, buf, position, stop)
     topic.topic_id = None
     return stop
 
@@ -168,8 +164,8 @@ def _read_produce(
         return None
     request = _Request.__new__(_Request)
     request.transactional_id = None
-    request.acks = _int16(buf, position + 1)
-    request.timeout_ms = _int32(buf, position + 3)
+    request.acks = read_int16(buf, position + 1)
+    request.timeout_ms = read_int32(buf, position + 3)
     request.topic_data = topics = []
     position += 8
     for _ in range(count - 1):
@@ -227,7 +223,7 @@ def _read_partition(
     if end - position < 6:
         return -1
     partition = _Partition.__new__(_Partition)
-    partition.index = _int32(buf, position)
+    partition.index = read_int32(buf, position)
     position += 4
     while byte >= _LONG:
         if position >= end or shift > 28:
@@ -262,23 +258,23 @@ def _read_commit(
     frame, buf: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, version: cython.int
 ):
     end: cython.Py_ssize_t = len(buf)
-    stop: cython.Py_ssize_t = _stop(buf, position, end)
+    stop: cython.Py_ssize_t = read_stop(buf, position, end)
     if stop < 0 or not buf[position] or end - stop < 4:
         return None
     request = _Commit.__new__(_Commit)
-    request.group_id = _string(frame, buf, position, stop)
-    request.generation_id_or_member_epoch = _int32(buf, stop)
+    request.group_id = read_string(frame, buf, position, stop)
+    request.generation_id_or_member_epoch = read_int32(buf, stop)
     request.retention_time_ms = -1
     position = stop + 4
-    stop = _stop(buf, position, end)
+    stop = read_stop(buf, position, end)
     if stop < 0 or not buf[position]:
         return None
-    request.member_id = _string(frame, buf, position, stop)
+    request.member_id = read_string(frame, buf, position, stop)
     position = stop
-    stop = _stop(buf, position, end)
+    stop = read_stop(buf, position, end)
     if stop < 0 or not 0 < buf[stop] < _LONG:
         return None
-    request.group_instance_id = _string(frame, buf, position, stop)
+    request.group_instance_id = read_string(frame, buf, position, stop)
     request.topics = topics = []
     position = stop + 1
     for _ in range(buf[stop] - 1):
@@ -312,12 +308,12 @@ def _read_commit_topic(
         if end - position < _COMMIT:
             return -1
         start = position + _COMMIT
-        stop = _stop(buf, start, end)
+        stop = read_stop(buf, start, end)
         if stop < 0 or not buf[start] or buf[stop]:  # no metadata, tags
             return -1
-        metadata = _string(frame, buf, start, stop)
+        metadata = read_string(frame, buf, start, stop)
         entries.append(
-            (_int32(buf, position), _int64(buf, position + 4), _int32(buf, position + 12), metadata)
+            (read_int32(buf, position), _int64(buf, position + 4), read_int32(buf, position + 12), metadata)
         )
         position = stop + 1
     if position >= end or buf[position]:  # tags

@@ -12,8 +12,10 @@ import cython
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_field, read_record
+    from cython.cimports.ottla.records.varint_kernel import overflows
 else:
     from ottla.records.record_kernel import check_bounds, read_field, read_record
+    from ottla.records.varints import overflows
 
 DONE, FULL, PACKED, BAD, PAST = range(5)
 KEY, VALUE, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, HEADERS = 1, 2, 4, 8, 16, 32
@@ -51,8 +53,6 @@ _CONTROL = cython.declare(cython.longlong, 0x20)
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 
 _SIGN = cython.declare(cython.longlong, 0x80000000)
-_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-_INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
 _MICROSECONDS = cython.declare(cython.longlong, 1000)
 _LAST_MILLISECOND = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF // 1000)
 
@@ -94,13 +94,6 @@ def _copy(
 def _set_bit(bits: cython.uchar[::1], index: cython.Py_ssize_t) -> cython.int:
     bits[index >> 3] |= 1 << (index & 7)
     return 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    return base > _INT64_MAX - delta if delta > 0 else base < _INT64_MIN - delta
 
 
 @cython.cfunc
@@ -308,7 +301,7 @@ class Columns:
             if (
                 row[at + _MAGIC] != magic
                 or row[at + _ATTRIBUTES] & _CODEC
-                or _overflows(row[at + _BASE_OFFSET], offset_shift)
+                or overflows(row[at + _BASE_OFFSET], offset_shift)
             ):
                 return index, _BAD
             status = self._message(
@@ -402,7 +395,7 @@ class Columns:
             )
             if after < 0:
                 return found, at, _PACKED if after == -1 else _BAD
-            if _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+            if overflows(base_offset, offset_delta) or overflows(base_timestamp, time_delta):
                 return found, at, _BAD
             offset = base_offset + offset_delta
             if offset >= self._from_offset and offset < self._to_offset:

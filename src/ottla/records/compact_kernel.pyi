@@ -1,4 +1,4 @@
-"""Types and contracts of the cleaner's loops; compact_kernel.py says how they work.
+"""Types and contracts of the loops that write cleaned batches; compact_kernel.py says how they work.
 
 `rows` are those of kernel.scan(), `shift` is where `data` begins in the file that their positions mean, and
 `actions` has one byte for each row. Batches are plain when they are of magic 2 and not compressed; the others are
@@ -9,7 +9,9 @@ from array import array
 
 from typing_extensions import Buffer
 
-# What to do with a batch. put_rows() knows only FILTER and DROP (do not enter its keys).
+from ottla.records.offset_map_kernel import OffsetMap
+
+# What to do with a batch. OffsetMap.put_rows() knows only FILTER and DROP (do not enter its keys).
 FILTER: int  # 0: keep the records that stay; without any, drop the batch
 FILTER_OR_EMPTY: int  # 1: the same, but keep at least an empty batch
 EMPTY: int  # 2: drop all records, keep an empty batch
@@ -26,55 +28,29 @@ BAD: int  # 4: a record of this row is malformed
 
 GROWTH_BYTES: int  # 10
 
-def siphash(data: Buffer, key0: int, key1: int) -> tuple[int, int]:
-    """SipHash-2-4 with 128 bits of output: the low and the high half."""
-
 def special_rows(rows: array[int], count: int, offsets: array[int], keep: array[int]) -> int:
     """Write into `keep` the numbers of rows that need a decision; how many there are.
 
     They are transactional or control batches, and those whose last offset is in `offsets` (ascending).
     """
 
-class OffsetMap:
-    """The last offset of each key. Grows from 96 KiB up to `max_bytes`, 24 bytes a slot."""
+def filter_rows(
+    offset_map: OffsetMap,
+    data: Buffer,
+    shift: int,
+    rows: array[int],
+    start: int,
+    count: int,
+    actions: Buffer,
+    latest: int,
+    now_ms: int,
+    horizon_ms: int,
+    out: Buffer,
+    to: int,
+) -> tuple[int, int, int]:
+    """Write what stays of each batch into `out` from `to` on: (row reached, position after the last, why).
 
-    def __init__(self, max_bytes: int, load_factor: float, key0: int, key1: int) -> None: ...
-    @property
-    def entries(self) -> int: ...
-    @property
-    def size_bytes(self) -> int: ...
-    def get(self, key: Buffer) -> int:
-        """The last offset of the key, or -1."""
-
-    def put_rows(
-        self,
-        data: Buffer,
-        shift: int,
-        rows: array[int],
-        start: int,
-        count: int,
-        actions: Buffer,
-        first_offset: int,
-    ) -> tuple[int, int]:
-        """Enter the keys of records from `first_offset` on: (row reached, why). Must go in the order of offsets."""
-
-    def filter_rows(
-        self,
-        data: Buffer,
-        shift: int,
-        rows: array[int],
-        start: int,
-        count: int,
-        actions: Buffer,
-        latest: int,
-        now_ms: int,
-        horizon_ms: int,
-        out: Buffer,
-        to: int,
-    ) -> tuple[int, int, int]:
-        """Write what stays of each batch into `out` from `to` on: (row reached, position after the last, why).
-
-        A record stays if its offset is above `latest`, or it is the last of its key and not a tombstone whose batch
-        has a delete horizon at or before `now_ms`. A batch that keeps tombstones gets `horizon_ms` for its horizon
-        unless it has one. A batch that keeps all its records is copied as it is, any other keeps its offsets.
-        """
+    A record stays if its offset is above `latest`, or it is the last of its key and not a tombstone whose batch
+    has a delete horizon at or before `now_ms`. A batch that keeps tombstones gets `horizon_ms` for its horizon
+    unless it has one. A batch that keeps all its records is copied as it is, any other keeps its offsets.
+    """

@@ -24,12 +24,23 @@ _BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
 _LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
 _MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
 _LEADER_EPOCH = cython.declare(cython.Py_ssize_t, 5)
+_MAGIC = cython.declare(cython.Py_ssize_t, 6)
 _ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
 _PRODUCER_ID = cython.declare(cython.Py_ssize_t, 8)
 _PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, 9)
+_COUNT = cython.declare(cython.Py_ssize_t, 11)
 
 _TRANSACTIONAL_OR_CONTROL = cython.declare(cython.longlong, 0x30)
+_TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
+_CONTROL = cython.declare(cython.longlong, 0x20)
+_CODEC = cython.declare(cython.longlong, 0x07)
 _BATCHES_KEPT = cython.declare(cython.int, 5)
+
+# What transaction_rows() finds out about a marker. A usual one has a single record of 17 bytes.
+_COMMIT = cython.declare(cython.int, 1)
+_UNUSUAL = cython.declare(cython.int, -1)
+_HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+_MARKER_SIZE = cython.declare(cython.Py_ssize_t, 78)
 
 
 @cython.cfunc
@@ -174,3 +185,63 @@ def epoch_rows(rows, count: cython.Py_ssize_t, latest: cython.longlong, keep):
             kept[found] = index
             found += 1
     return found
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _marker_type(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
+    """0 (abort) or 1 (commit) if the record of a control batch at `at` is a marker of the usual form."""
+    record: cython.Py_ssize_t = at + _HEADER_SIZE
+    # Length 16, attributes, both deltas 0; key of 4 bytes with version 0, type; value of 6 bytes with version 0.
+    if view[record] != 0x20 or view[record + 1] or view[record + 2] or view[record + 3]:
+        return _UNUSUAL
+    if view[record + 4] != 0x08 or view[record + 5] or view[record + 6] or view[record + 7]:
+        return _UNUSUAL
+    if view[record + 8] > 1 or view[record + 9] != 0x0C or view[record + 10] or view[record + 11]:
+        return _UNUSUAL
+    return view[record + 8]
+
+
+def transaction_rows(
+    buf,
+    rows,
+    first: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    shift: cython.longlong,
+    from_offset: cython.longlong,
+    to_offset: cython.longlong,
+    began: dict,
+    aborted: list,
+):
+    view: cython.const[cython.uchar][::1] = buf
+    row: cython.longlong[::1] = rows
+    if first < 0 or count < first or count > len(rows) // 16:
+        raise ValueError("rows are too short")
+    size: cython.longlong = len(buf)
+    index: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    start: cython.longlong
+    kind: cython.int
+    for index in range(first, count):
+        at = index * _ROW
+        if row[at + _MAGIC] != 2 or not row[at + _ATTRIBUTES] & _TRANSACTIONAL:
+            continue
+        if row[at + _LAST_OFFSET] < from_offset or row[at + _BASE_OFFSET] >= to_offset:
+            continue
+        producer_id = row[at + _PRODUCER_ID]
+        if not row[at + _ATTRIBUTES] & _CONTROL:
+            if producer_id not in began:
+                began[producer_id] = row[at + _BASE_OFFSET]
+            continue
+        start = row[at + _POSITION] - shift
+        if row[at + _COUNT] != 1 or row[at + _ATTRIBUTES] & _CODEC or row[at + _SIZE] != _MARKER_SIZE:
+            return index
+        if start < 0 or start > size - _MARKER_SIZE:
+            raise ValueError("a batch is not in the buffer")
+        kind = _marker_type(view, start)
+        if kind == _UNUSUAL:
+            return index
+        since = began.pop(producer_id, None)
+        if since is not None and kind != _COMMIT:
+            aborted.append((producer_id, since, row[at + _BASE_OFFSET]))
+    return count

@@ -49,3 +49,22 @@ def rows_in_order(rows: array[int], count: int, expected: int) -> int:
 
 def epoch_rows(rows: array[int], count: int, latest: int, keep: array[int]) -> int:
     """Where the leader epoch changes, `latest` before: row numbers go to `keep`; returns how many."""
+
+def transaction_rows(
+    buf: Buffer,
+    rows: array[int],
+    first: int,
+    count: int,
+    shift: int,
+    from_offset: int,
+    to_offset: int,
+    began: dict[int, int],
+    aborted: list[tuple[int, int, int]],
+) -> int:
+    """Follow transactions through the rows [first, count) of batches that hold offsets of [from_offset, to_offset).
+
+    `shift` is what scan() added to positions. `began` has the open ones: producer id, base offset of the first batch.
+    A marker ends its producer's; when that aborts it, (producer id, that offset, the marker's) is added to `aborted`.
+
+    Returns `count`, or the row of a control batch that is not a marker in its usual form: that one is the caller's.
+    """

@@ -17,7 +17,14 @@ import zlib
 
 import cython
 
-from ottla.records.index_kernel import epoch_rows, index_floor, index_rows, producer_rows, rows_in_order
+from ottla.records.index_kernel import (
+    epoch_rows,
+    index_floor,
+    index_rows,
+    producer_rows,
+    rows_in_order,
+    transaction_rows,
+)
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
 if cython.compiled:
@@ -43,6 +50,7 @@ __all__ = [
     "index_rows",
     "producer_rows",
     "rows_in_order",
+    "transaction_rows",
 ]
 
 COMPILED = cython.compiled
@@ -301,7 +309,7 @@ def _legacy_crc(
 
 @cython.cfunc
 @cython.nogil
-def _scan_one(
+def scan_one(
     view: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
@@ -356,7 +364,7 @@ def scan(
     status: cython.int = _OK
     with cython.nogil:
         while start < end and written < room:
-            status = _scan_one(view, start, end, row, written * 16, flags)
+            status = scan_one(view, start, end, row, written * 16, flags)
             if status != _OK:
                 break
             start += row[written * 16 + 1]

@@ -15,6 +15,7 @@ from ottla.records.index_kernel import index_floor as index_floor
 from ottla.records.index_kernel import index_rows as index_rows
 from ottla.records.index_kernel import producer_rows as producer_rows
 from ottla.records.index_kernel import rows_in_order as rows_in_order
+from ottla.records.index_kernel import transaction_rows as transaction_rows
 from ottla.records.record_kernel import check_records as check_records
 from ottla.records.record_kernel import decode as decode
 from ottla.records.record_kernel import encode_records as encode_records

@@ -15,9 +15,9 @@ import sys
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+    from cython.cimports.ottla.records.varint_kernel import overflows, varint_size, zigzag
 else:
-    from ottla.records.varints import varint_size, zigzag
+    from ottla.records.varints import overflows, varint_size, zigzag
 
 _TRUNCATED = cython.declare(cython.int, 1)
 _BAD_COUNT = cython.declare(cython.int, 6)
@@ -459,7 +459,7 @@ def _decode(
         )
         if after < 0:
             return written, at, -after
-        if _overflows(base_offset, offset_delta) or _overflows(base_timestamp, time_delta):
+        if overflows(base_offset, offset_delta) or overflows(base_timestamp, time_delta):
             return written, at, _BAD_RECORD
         row[to] = base_offset + offset_delta
         row[to + 1] = base_timestamp + time_delta
@@ -475,14 +475,6 @@ def _decode(
         to += 10
         at = after
     return written, at, 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _overflows(base: cython.longlong, delta: cython.longlong) -> cython.bint:
-    return base > _INT64_MAX - delta if delta > 0 else base < _INT64_MIN - delta
 
 
 def headers(buf, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.longlong):

@@ -22,6 +22,7 @@ from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
 from ottla.replica.results import AppendResult
 from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
+from ottla.storage.batch_run import BatchRun
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import AppendInfo
@@ -31,6 +32,8 @@ _logger = logging.getLogger(__name__)
 
 UNKNOWN_SERVER_ERROR: Final = BrokerError.code
 _ACKS: Final = (-1, 0, 1)
+_LEADER_ONLY: Final = 1
+_AT_ONCE: Final = (ALL_REPLICAS, _LEADER_ONLY)  # acks that are answered
 _CLIENT: Final = Origin.CLIENT
 # A client's or the cluster's everyday: not counted as failures of the broker, and told without a log start.
 _EXPECTED: Final = (
@@ -89,8 +92,7 @@ class Appends:
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
                 results.append(self.failure(key, partition, records, error))
                 continue
-            if any(partition in watched for watched in self._watched):
-                grown.append((partition, moved))
+            grown.append((partition, moved))
             results.append(_success(key, partition, info, acks, pending, len(results)))
         if lent:
             _LaneAppends(self, self._lanes, acks, timeout_ms, origin, done, results, pending, grown).start(
@@ -98,6 +100,31 @@ class Appends:
             )
             return None
         return self.finish(results, pending, grown, timeout_ms, done)
+
+    def append_run(
+        self, key: TopicPartition, run: BatchRun, acks: int
+    ) -> tuple[AppendResult, Partition, bool] | None:
+        """Append as many batches of a run as nothing has to be waited for or said about; None if that is none.
+
+        The result is that of the first of them; `run.count` says how many there are. `wake` comes next, once the run
+        is not needed any more: those who wake may bring runs of their own.
+        """
+        partition = self._partitions.get(key)
+        appended = partition.append_run(run, acks) if partition is not None and acks in _AT_ONCE else None
+        if partition is None or appended is None:
+            return None
+        info, moved = appended
+        partition.metrics.produce_requests += run.count - 1
+        return _success(key, partition, info, _LEADER_ONLY, [], 0), partition, moved
+
+    def wake(self, partition: Partition, moved: bool) -> None:
+        """Let those go on who wait for what was appended, or for the high watermark, if that moved."""
+        if not any(partition in watched for watched in self._watched):
+            return
+        if moved:
+            self._purgatories.high_watermark_moved(partition)
+        else:
+            self._purgatories.fetch.check(partition)  # followers read past the high watermark
 
     def finish(
         self,
@@ -117,10 +144,7 @@ class Appends:
         else:
             done(results)
         for partition, moved in grown:
-            if moved:
-                self._purgatories.high_watermark_moved(partition)
-            else:
-                self._purgatories.fetch.check(partition)  # followers read past the high watermark
+            self.wake(partition, moved)
         return wait
 
     @staticmethod

@@ -22,6 +22,7 @@ from ottla.metrics import TopicMetrics
 from ottla.replica import isr
 from ottla.replica.results import NO_EPOCH
 from ottla.storage import log_reader
+from ottla.storage.batch_run import BatchRun
 from ottla.storage.fs import Bytes
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -213,6 +214,16 @@ class Partition:
             )
         info = log.append_as_leader(records, self.leader_epoch, origin)
         return info, self.raise_high_watermark(log)
+
+    def append_run(self, run: BatchRun, acks: int) -> tuple[AppendInfo, bool] | None:
+        """The same for the first batches of a run, if that is all there is to do for their acks; else None."""
+        log = self.log
+        if log is None or not self.is_leader or self.goes_by_lane:
+            return None
+        if acks == ALL_REPLICAS and (self._replica_count > 1 or self.is_under_minimum(log)):
+            return None
+        info = log.append_run(run, self.leader_epoch)
+        return None if info is None else (info, self.raise_high_watermark(log))
 
     def raise_high_watermark(self, log: Log) -> bool:
         """As far as every replica in sync has the log; True if it moved."""

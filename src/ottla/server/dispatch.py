@@ -11,14 +11,16 @@ from typing import Any
 
 from ottla.api import registry
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.produce_runs import ProduceRuns
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics
-from ottla.protocol import codec, frame, messages
+from ottla.protocol import codec, frame, messages, produce_kernel
 from ottla.protocol.message import Bytes
 
 __all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
 
+_PRODUCE = 0
 _API_VERSIONS = 18
 
 log = logging.getLogger(__name__)
@@ -51,18 +53,25 @@ class Route:
 
 
 class Dispatcher:
-    """Routes requests. The request log, and the faults of tests, put themselves around the handlers."""
+    """Routes requests. The request log, and the faults of tests, put themselves around the handlers.
+
+    What is around them may say that it has nothing to do for now.
+    """
 
     def __init__(
         self,
         services: Services,
         clock_ns: Callable[[], int],
         around: Callable[[Route, Call], Any] | None = None,
+        has_nothing_to_do: Callable[[], bool] | None = None,
     ) -> None:
         self.services = services
         self.clock_ns = clock_ns
         self._around = around
         self._routes: dict[tuple[int, int], Route] = {}
+        self._runs = ProduceRuns(services) if produce_kernel.COMPILED else None
+        self._has_nothing_to_do = has_nothing_to_do
+        self.produce_metrics = services.metrics.request(_PRODUCE)
 
     def route(self, api_key: int, version: int) -> Route:
         found = self._routes.get((api_key, version))
@@ -95,6 +104,13 @@ class Dispatcher:
         )
         self._routes[api_key, version] = route
         return route
+
+    @property
+    def runs(self) -> ProduceRuns | None:
+        """What does several requests as one, unless something is around the handlers that must see each."""
+        if self._around is not None and (self._has_nothing_to_do is None or not self._has_nothing_to_do()):
+            return None
+        return self._runs
 
     def run(self, route: Route, call: Call) -> Any:
         """Let the handler work: its response, PENDING, or what else a session understands."""

@@ -1,4 +1,4 @@
-"""The broker's numbers as Prometheus reads them. Imported at the first scrape."""
+"""The broker's numbers as Prometheus reads them. Imported after the start (late_imports.py) or at the first scrape."""
 
 from __future__ import annotations
 

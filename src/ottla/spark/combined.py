@@ -6,11 +6,13 @@ not on this machine's disk (any more), comes from the brokers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 
+from ottla.records import kernel
 from ottla.spark.files import FileTransport
 from ottla.spark.offsets import Offsets
-from ottla.spark.transport import BadBytes, Block, Lost, Mark, Transport
+from ottla.spark.transport import BadBytes, Block, Lost, Mark, Transport, Undecided
 from ottla.storage.layout import TopicPartition
 
 
@@ -53,14 +55,16 @@ class CombinedTransport:
 
     def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Block | BadBytes | Lost]:
         files_end = min(end, self._files_end(partition))
+        at = start
         if start < files_end:
-            for found in self._files.read(partition, start, files_end):
-                if isinstance(found, Lost):  # perhaps only here
-                    yield from self._brokers.read(partition, *found)
-                else:
-                    yield found
-        if files_end < end:
-            yield from self._brokers.read(partition, max(start, files_end), end)
+            at = files_end
+            for found in _only(self._files.read(partition, start, files_end), start, files_end, end):
+                if isinstance(found, (Lost, Undecided)):  # perhaps only here
+                    at = max(start, found.from_offset)
+                    break
+                yield found
+        if at < end:
+            yield from _only(self._brokers.read(partition, at, end), at, end, end)
 
     def _files_end(self, partition: TopicPartition) -> int:
         """How far the files can be read; 0 where there are none, or those of another topic of that name."""
@@ -69,3 +73,24 @@ class CombinedTransport:
         if mine is not None and theirs is not None and mine != theirs:
             return 0
         return self._files.readable_end(partition) or 0
+
+
+def _only(
+    found: Iterable[Block | BadBytes | Lost], start: int, stop: int, end: int
+) -> Iterator[Block | BadBytes | Lost]:
+    """Without the batches that end before `start`, or at `stop` and later: the other transport has them.
+
+    Transports give batches around those that are wanted; at the `end` of the read that does no harm.
+    """
+    for each in found:
+        if not isinstance(each, Block):
+            if each.to_offset > start and each.from_offset < stop:
+                yield each
+            continue
+        last_offsets = each.rows[kernel.LAST_OFFSET : each.count * kernel.ROW : kernel.ROW]
+        first = bisect_left(last_offsets, start)
+        behind = bisect_left(last_offsets, stop) if stop < end else each.count
+        if (first, behind) == (0, each.count):
+            yield each
+        elif first < behind:
+            yield each.part(first, behind)

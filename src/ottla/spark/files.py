@@ -11,7 +11,6 @@ import fcntl
 import os
 import socket
 import struct
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
@@ -23,11 +22,11 @@ from ottla.errors import (
 )
 from ottla.logtools import source
 from ottla.logtools.writing import data_dir_of
-from ottla.records import batch, kernel
 from ottla.spark.committed import read_committed
 from ottla.spark.log_files import LogFiles
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
+from ottla.spark.transactions import Transactions
 from ottla.spark.transport import BadBytes, Block, Lost, Mark
 from ottla.storage import checkpoint, layout, producer_snapshot
 from ottla.storage.fs import FileSystem, RealFileSystem
@@ -42,7 +41,7 @@ class FileTransport:
     def __init__(self, options: ReadOptions, fs: FileSystem | None = None) -> None:
         self._options = options
         self._fs = fs or RealFileSystem()
-        self._open_txns: dict[TopicPartition, tuple[int, dict[int, int]]] = {}
+        self._transactions: dict[TopicPartition, Transactions] = {}
 
     def close(self) -> None:
         """Files are opened for each call; there is nothing to give back."""
@@ -135,29 +134,22 @@ class FileTransport:
             return checkpoint.read_offsets(self._fs, f"{data_dir}/{name}")
 
     def _stable(self, log: LogFiles, partition: TopicPartition, end: int) -> int:
-        """Where the first transaction begins that is open at `end`, or `end`."""
-        at, txns = self._open_txns.get(partition) or self._snapshot(log, end)
-        if at > end:  # the log was cut, or made anew
-            at, txns = self._snapshot(log, end)
-        keep = array("q", bytes(8 * 2048))
-        for block in log.read(at, end) if at < end else ():
-            if not isinstance(block, Block):
-                continue
-            for number in keep[: kernel.producer_rows(block.rows, block.count, keep)]:
-                row = number * kernel.ROW
-                attributes = block.rows[row + kernel.ATTRIBUTES]
-                offset = block.rows[row + kernel.BASE_OFFSET]
-                if not at <= offset < end or not attributes & batch.TRANSACTIONAL:
-                    continue
-                if attributes & batch.CONTROL:
-                    txns.pop(block.rows[row + kernel.PRODUCER_ID], None)
-                else:
-                    txns.setdefault(block.rows[row + kernel.PRODUCER_ID], offset)
-        self._open_txns[partition] = end, txns
-        return min(txns.values(), default=end)
+        """Where the first transaction begins that is open at `end`, or `end`.
 
-    def _snapshot(self, log: LogFiles, end: int) -> tuple[int, dict[int, int]]:
-        """The newest producer snapshot at or before `end`: its offset and the transactions that are open there."""
+        One that is open where the log is damaged does not count: its marker may have been there, and then it would
+        hold back all that follows for good. Whoever reads it finds that nobody knows its end.
+        """
+        known = self._transactions.get(partition)
+        if known is None or known.at > end:  # the log was cut, or made anew
+            known = self._transactions[partition] = self._snapshot(log, end)
+        for found in log.read(known.at, end) if known.at < end else ():
+            known.take(found, end)
+            known.forget_ended()
+        known.at = end
+        return min(known.began.values(), default=end)
+
+    def _snapshot(self, log: LogFiles, end: int) -> Transactions:
+        """Those that the newest producer snapshot at or before `end` has as open."""
         names = (layout.parse_segment_file(name) for name in self._fs.list_dir(log.directory))
         bases = (n.base_offset for n in names if n and n.suffix == layout.SNAPSHOT and not n.marker)
         for base in sorted((base for base in bases if base <= end), reverse=True):
@@ -166,8 +158,9 @@ class FileTransport:
                 entries = producer_snapshot.decode(self._fs.read_bytes(path), path)
             except (FileNotFoundError, CorruptSnapshotError):
                 continue
-            return base, {e.producer_id: e.txn_first_offset for e in entries if e.txn_first_offset >= 0}
-        return log.first_offset() or 0, {}
+            began = {e.producer_id: e.txn_first_offset for e in entries if e.txn_first_offset >= 0}
+            return Transactions(base, began)
+        return Transactions(log.first_offset() or 0)
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         starts, ends = self.earliest(times_ms), self.latest(times_ms)

@@ -7,14 +7,14 @@ takes away can be read as long as the broker keeps it under its `.deleted` name.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ottla.logtools.reading import read_records
-from ottla.logtools.walk import Damage, is_good_batch, walk
+from ottla.logtools.walk import is_good_batch, walk
 from ottla.records import batch, kernel
+from ottla.spark.blocks import read_blocks
 from ottla.spark.log_index import OffsetIndex, TimeIndex
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
@@ -22,7 +22,6 @@ from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
 from ottla.storage.txn_index import TxnIndex
 
-_BAD_PIECE_BYTES = 16 << 20
 _MAX_TRIES = 100
 
 
@@ -113,7 +112,8 @@ class LogFiles:
             return 0
         index = OffsetIndex(self._fs, segment.beside(layout.INDEX))
         try:
-            position = index.position_before(offset - segment.base_offset)
+            # One entry earlier, so that the batch that is looked for has one before it: see blocks.
+            position = index.position_before(offset - segment.base_offset, spare=1)
         finally:
             index.close()
         good = position and is_good_batch(file, position, file.size(), segment.base_offset, offset + 1)
@@ -233,7 +233,9 @@ class LogFiles:
                 break
         return found
 
-    def read(self, start: int, end: int) -> Iterator[Block | BadBytes | Lost]:
+    def read(
+        self, start: int, end: int, window_bytes: int | None = None
+    ) -> Generator[Block | BadBytes | Lost, None, None]:
         """The batches that hold offsets of [start, end); nothing is taken for aborted."""
         finished: set[tuple[object, ...]] = set()
         at = start
@@ -254,7 +256,7 @@ class LogFiles:
                 continue
             finished.add(segment[:3])
             try:
-                for found in self._read_segment(segment, file, at, next_base):
+                for found in self._read_segment(segment, file, at, next_base, window_bytes):
                     if isinstance(found, Block):
                         at = max(at, found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1)
                     yield found
@@ -275,35 +277,20 @@ class LogFiles:
         return None, 0
 
     def _read_segment(
-        self, segment: Segment, file: File, at: int, next_base: int
+        self, segment: Segment, file: File, at: int, next_base: int, window_bytes: int | None
     ) -> Iterator[Block | BadBytes]:
-        expected = segment.base_offset
-        damages: list[Damage] = []  # which offsets they cost is known only when good batches follow
         start = self._start_position(segment, file, at)
-        for found in walk(file, file.size(), start=start, min_offset=segment.base_offset):
-            if isinstance(found, Damage):
-                damages.append(found)
-                continue
-            yield from _bad(segment, file, damages, expected, found.rows[kernel.BASE_OFFSET])
-            damages.clear()
-            data = found.data
-            if data is None:  # too large for a window: one batch
-                data = memoryview(file.pread(found.rows[kernel.SIZE], found.rows[kernel.POSITION]))
-            expected = found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-            yield Block(found.rows, found.count, data, found.position, segment.path, array("q"))
-        yield from _bad(segment, file, damages, expected, next_base or MAX_OFFSET)
+
+        def is_next_behind() -> bool:
+            """Whether this very file and the next are still in the log. Else a cleaner has just merged them."""
+            listed = self.segments()
+            is_same = segment.path.endswith(layout.LOG) and any(one[:3] == segment[:3] for one in listed)
+            return is_same and any(one.base_offset == next_base for one in listed)
+
+        return read_blocks(file, start, segment.base_offset, window_bytes, next_base or None, is_next_behind)
 
     def _open(self, segment: Segment) -> File | None:
         try:
             return self._fs.open(segment.path)
         except FileNotFoundError:
             return None
-
-
-def _bad(
-    segment: Segment, file: File, damages: list[Damage], from_offset: int, to_offset: int
-) -> Iterator[BadBytes]:
-    for damage in damages:
-        for position in range(damage.position, damage.end, _BAD_PIECE_BYTES):
-            data = file.pread(min(_BAD_PIECE_BYTES, damage.end - position), position)
-            yield BadBytes(segment.path, position, from_offset, to_offset, damage.meaning, data)

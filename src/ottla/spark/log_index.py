@@ -61,9 +61,9 @@ class OffsetIndex(_Index):
     def __init__(self, fs: FileSystem, path: str) -> None:
         super().__init__(fs, path, _OFFSET_ENTRY)
 
-    def position_before(self, relative_offset: int) -> int:
-        """Where to begin to look for an offset."""
-        entry = self.get(self.count(lambda entry: entry[0] <= relative_offset) - 1)
+    def position_before(self, relative_offset: int, *, spare: int = 0) -> int:
+        """Where to begin to look for an offset; so many entries earlier than would do."""
+        entry = self.get(self.count(lambda entry: entry[0] <= relative_offset) - 1 - spare)
         return entry[1] if entry else 0
 
     def from_position(self, position: int) -> tuple[int, int] | None:

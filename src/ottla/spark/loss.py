@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ottla.errors import BrokerError, CorruptRecordError
 from ottla.spark.options import ReadOptions
-from ottla.spark.transport import BadBytes, Lost
+from ottla.spark.transport import BadBytes, Lost, Undecided
 from ottla.storage.layout import TopicPartition
 
 
@@ -43,6 +43,11 @@ def report(options: ReadOptions, what: str) -> None:
 
 def refuse(bad: BadBytes) -> BadBatchError:
     """What to raise in mode failfast."""
+    if isinstance(bad, Undecided):
+        return BadBatchError(
+            f"{bad}. Set mode=permissive to set its records aside, or read another replica's directory;"
+            " `ottla log verify` lists all that is damaged"
+        )
     return BadBatchError(f"{bad}. Set mode=permissive to go on behind it, or run `ottla log repair`")
 
 

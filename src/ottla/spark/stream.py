@@ -20,7 +20,7 @@ from ottla.spark.loss import report, report_lost
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import Split
-from ottla.spark.transport import Block, Lost, Transport, open_transport
+from ottla.spark.transport import Block, Lost, Transport, Undecided, open_transport
 from ottla.storage.layout import TopicPartition
 
 TOPIC_IDS = "topic ids"
@@ -125,7 +125,9 @@ class StreamPlan:
 
     def _has(self, partition: TopicPartition, offset: int) -> bool:
         return any(
-            isinstance(found, Block)
+            found.to_offset > offset
+            if isinstance(found, Undecided)
+            else isinstance(found, Block)
             and found.rows[(found.count - 1) * kernel.ROW + kernel.LAST_OFFSET] >= offset
             for found in self._transport.read(partition, offset, offset + 1)
         )

@@ -48,6 +48,11 @@ class Block:
     where: str  # a file or a broker, for messages
     aborted: array[int]  # of abort_ranges()
 
+    def part(self, start: int, stop: int) -> Block:
+        """Only its batches of these numbers."""
+        rows = self.rows[start * kernel.ROW : stop * kernel.ROW]
+        return Block(rows, stop - start, self.data, self.shift, self.where, self.aborted)
+
 
 @dataclass(frozen=True, slots=True)
 class BadBytes:
@@ -65,6 +70,14 @@ class BadBytes:
             f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
             f" ({len(self.data)} bytes)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided(BadBytes):
+    """A good batch of which it cannot be known whether its transaction was committed: no row may be made of it."""
+
+    def __str__(self) -> str:
+        return f"{self.where}: at position {self.position}, offset {self.from_offset}: {self.meaning}"
 
 
 class Lost(NamedTuple):
@@ -105,8 +118,14 @@ class Transport(Protocol):
 
 
 def abort_ranges(aborted: Iterable[Aborted]) -> array[int]:
-    """Aborted transactions as the kernel wants them: three numbers each, sorted."""
-    return array("q", [number for txn in sorted(aborted) for number in txn])
+    """Aborted transactions as the kernel wants them: three numbers each, sorted, those of a producer apart."""
+    ranges = array("q")
+    for producer_id, first_offset, last_offset in sorted(aborted):
+        if ranges and ranges[-3] == producer_id and first_offset <= ranges[-1]:
+            ranges[-1] = max(ranges[-1], last_offset)
+        else:
+            ranges.extend((producer_id, first_offset, last_offset))
+    return ranges
 
 
 def blocks(

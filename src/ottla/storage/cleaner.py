@@ -1,7 +1,8 @@
 """The two passes of a cleaner over old segments: which offset is the last for each key, then a copy without the rest.
 
 It runs on a thread of its own, on files that it opens by path, and touches nothing of the log that owns them. Loops
-over records are in records/compact_kernel.py; here are windows, transactions and the batches that must be opened.
+over records are in records/offset_map_kernel.py and records/compact_kernel.py; here are windows, transactions and the
+batches that must be opened.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from ottla.config import LogConfig
 from ottla.errors import CompactionAbortedError, CorruptRecordError
 from ottla.records import batch, compact_kernel, control, kernel
-from ottla.records.compact_kernel import OffsetMap
+from ottla.records.offset_map_kernel import OffsetMap
 from ottla.storage import layout
 from ottla.storage.cleaned_segments import CleanedSegments
 from ottla.storage.cleaned_txns import CleanedTxns
@@ -204,8 +205,8 @@ class Cleaner:
             assert data is not None
             self._decide_for_copy(window, offsets, txns, new)
             while number < window.count:
-                number, new.used, why = self._map.filter_rows(
-                    data, window.position, window.rows, number, window.count, self._actions,
+                number, new.used, why = compact_kernel.filter_rows(
+                    self._map, data, window.position, window.rows, number, window.count, self._actions,
                     self._latest, source.now_ms, horizon_ms, new.buffer, new.used,
                 )  # fmt: skip
                 if why == compact_kernel.NO_ROOM:
@@ -267,8 +268,8 @@ class Cleaner:
         packed = self._open(segment, window, number)
         room = len(packed.plain) + compact_kernel.GROWTH_BYTES * packed.rows[kernel.COUNT]
         out = memoryview(bytearray(room))
-        _, size, why = self._map.filter_rows(
-            packed.plain, 0, packed.rows, 0, 1, self._actions[number : number + 1],
+        _, size, why = compact_kernel.filter_rows(
+            self._map, packed.plain, 0, packed.rows, 0, 1, self._actions[number : number + 1],
             self._latest, self._source.now_ms, horizon_ms, out, 0,
         )  # fmt: skip
         if why == compact_kernel.BAD:

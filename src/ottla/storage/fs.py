@@ -259,6 +259,17 @@ class RealFileSystem:
         return file
 
 
+def empty_file(fs: FileSystem, path: str) -> None:
+    """Cut a file down to nothing, durably: what is appended next must not be followed by what was cut."""
+    file = fs.open(path, write=True)
+    try:
+        if file.size():
+            file.truncate(0)
+            file.sync()
+    finally:
+        file.close()
+
+
 def raise_open_file_limit() -> int:
     """Lift the soft limit on open files to the hard one, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

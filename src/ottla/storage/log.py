@@ -1,7 +1,8 @@
-"""One partition's log: append, read, roll, truncate. The rung below a partition and above its segments.
+"""One partition's log: append, roll, flush. The rung below a partition and above its segments.
 
-A `Log` is owned by one thread. Appends go to the page cache; `flush` and `flush_async` bring them to disk (see
-flusher.py). Loading is in recovery.py, retention in retention.py, compaction in compaction.py.
+A `Log` is owned by one thread. Appends go to the page cache; `flush` and `when_flushed` bring them to disk (see
+flusher.py). Loading is in recovery.py, reading in log_reader.py, truncation in truncation.py, retention in
+retention.py, compaction in compaction.py.
 
 Offsets of a log, in order: log start <= last stable <= high watermark <= end. The recovery point lies between log
 start and end: all below it is known to be on disk.
@@ -10,6 +11,7 @@ start and end: all below it is known to be on disk.
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,17 +23,17 @@ from ottla.errors import (
     StorageError,
     UnexpectedAppendOffsetError,
 )
-from ottla.records import batch, control, kernel
+from ottla.records import batch, control, gather_kernel, kernel
 from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
-from ottla.storage.flusher import Done as Flushed
+from ottla.storage.batch_run import BatchRun
 from ottla.storage.flusher import Flusher
-from ottla.storage.fs import Bytes, FileSystem
+from ottla.storage.fs import Bytes, empty_file
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
-from ottla.storage.producer_state import BatchSummary, ProducerState
+from ottla.storage.producer_state import NO_OFFSET, BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
 from ottla.storage.swap import swap_in
@@ -167,6 +169,62 @@ class Log:
         # Not AppendInfo(...), for the same reason as in validation.py.
         return tuple.__new__(AppendInfo, (first_offset, last_offset, max_timestamp, append_time, size, False))
 
+    def append_run(self, run: BatchRun, leader_epoch: int) -> AppendInfo | None:
+        """Append the batches of a run, up to the first about which anything is special; `run.count` says how many.
+
+        None if that is so of the first one: it is for `append_as_leader`, which then does what has to be done.
+        """
+        config = self.config
+        active = self._active
+        if (
+            config.compression_type != "producer"
+            or config.message_timestamp_type != "CreateTime"
+            or leader_epoch != self.epochs.latest_epoch
+            or self.dir.failure is not None
+        ):
+            return None
+        first_offset = self.end_offset
+        count, size, last_offset, earliest, latest, latest_offset = gather_kernel.gather(
+            run.received, run.places, run.count, first_offset, leader_epoch, config.max_message_bytes, config.compact,
+            run.data, run.rows,
+        )  # fmt: skip
+        if not count:
+            return None
+        rows = run.rows
+        now_ms = self._runtime.now_ms()
+        has_producer = rows[kernel.PRODUCER_ID] >= 0
+        if (
+            active.size == 0
+            or active.index_room < count
+            or self._must_roll(active, size, latest, last_offset, now_ms)
+            or latest - now_ms > config.message_timestamp_after_max_ms
+            or earliest < now_ms - config.message_timestamp_before_max_ms
+            or (has_producer and not self._continues(rows))
+        ):
+            return None
+        try:
+            active.append_run(run.data, size, rows, count, latest, latest_offset)
+            self.end_offset = self.producers.end_offset = end_offset = last_offset + 1
+            if has_producer:
+                producer_replay.apply_rows(self.producers, active, rows, count)
+        except OSError as error:
+            self.dir.fail(error, f"appending to {self.partition}")
+            return None  # each of the requests is told by itself that the directory is offline
+        if end_offset - self.flusher.requested >= config.flush_messages:
+            self.flusher.request()
+        run.count = count
+        return tuple.__new__(AppendInfo, (first_offset, last_offset, latest, -1, size, False))
+
+    def _continues(self, rows: array[int]) -> bool:
+        """Whether the batch of the first row is what its producer has to send next."""
+        producer = self.producers.producers.get(rows[kernel.PRODUCER_ID])
+        return (
+            producer is not None
+            and producer.epoch == rows[kernel.PRODUCER_EPOCH]
+            and producer.txn_first_offset == NO_OFFSET
+            and producer.last_sequence + 1 == rows[kernel.BASE_SEQUENCE]
+        )
+
     def _check_producer(self, checked: Validated) -> BatchSummary | None:
         if checked.attributes & batch.CONTROL:
             marker = control.parse_marker(checked.data)
@@ -258,14 +316,21 @@ class Log:
     ) -> Segment:
         """The active segment, or a new one if any of the five reasons to roll holds."""
         active = self._active
-        config = self.config
-        limit = config.effective_segment_bytes
+        limit = self.config.effective_segment_bytes
         if size > limit:
             raise RecordBatchTooLargeError(
                 f"{size} bytes do not fit into a segment of {limit} (segment.bytes)"
             )
-        if (
-            active.size > limit - size
+        if self._must_roll(active, size, max_timestamp, last_offset, now_ms):
+            return self.roll(first_offset)
+        return active
+
+    def _must_roll(
+        self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        return (
+            active.size > config.effective_segment_bytes - size
             or (
                 active.size > 0
                 and self._waited_ms(active, max_timestamp, now_ms)
@@ -273,9 +338,7 @@ class Log:
             )
             or active.index_full
             or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-        ):
-            return self.roll(first_offset)
-        return active
+        )
 
     @staticmethod
     def _waited_ms(segment: Segment, max_timestamp: int, now_ms: int) -> int:
@@ -299,11 +362,12 @@ class Log:
                 )
             else:
                 active.become_inactive()
-            return self._begin_segment(base_offset)
+            return self.begin_segment(base_offset)
         except OSError as error:
             raise self.dir.fail(error, f"rolling {self.partition}") from error
 
-    def _begin_segment(self, base_offset: int) -> Segment:
+    def begin_segment(self, base_offset: int) -> Segment:
+        """A new active segment; what lies in its place, of a log cut off before, is not taken over."""
         fs = self.dir.fs
         for suffix in layout.SEGMENT_SUFFIXES:
             stray = f"{self.path}/{layout.segment_file(base_offset, suffix)}"
@@ -311,7 +375,7 @@ class Log:
                 fs.unlink(stray)
             elif fs.exists(stray):
                 # Not unlinked: were no log file there when the power goes, the next start would count from 0 again.
-                _empty(fs, stray)
+                empty_file(fs, stray)
         segment = Segment(
             fs,
             self.path,
@@ -329,6 +393,10 @@ class Log:
         self.flusher.segment_added()
         return segment
 
+    def now_ms(self) -> int:
+        """The time by the clock that this log goes by."""
+        return self._runtime.now_ms()
+
     def _jitter_ms(self) -> int:
         jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._runtime.randrange(jitter) if jitter > 0 else 0
@@ -343,74 +411,10 @@ class Log:
         """Call `done(None)` once all below `offset` is on disk, or with the error that prevented it."""
         self.flusher.wait(offset, done)
 
-    # -- cutting
+    # -- cutting (see truncation.py)
 
-    def truncate_to(self, offset: int) -> bool:
-        """Drop every record from `offset` on; False if there is none. Recovery points must be written down after it."""
-        self.dir.check_online()
-        if offset < 0:
-            raise StorageError(f"{self.partition}: cannot truncate to {offset}")
-        if offset < self.segments.first.base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
-        lost: list[Flushed] = []
-        try:
-            if offset >= self.end_offset:
-                self.epochs.truncate_from_end(offset)
-                return False
-            later = [segment for segment in self.segments if segment.base_offset > offset]
-            self.segments.from_offset(offset)[0].check_not_lent()
-            for segment in reversed(later):
-                self.segments.remove(segment)
-                segment.delete()
-            active = self.segments.active
-            active.open_for_append(self.config)
-            end_offset = active.truncate_to(offset, self._runtime.now_ms())
-            lost = self.flusher.cut(end_offset)
-            self._cut_done(active, end_offset, min(self.start_offset, end_offset))
-        except OSError as error:
-            raise self.dir.fail(error, f"truncating {self.partition}") from error
-        finally:
-            self._tell_lost(lost)
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int, start_offset: int | None = None) -> None:
-        """Drop everything; the next record gets `offset`."""
-        self.dir.check_online()
-        for segment in self.segments:
-            segment.check_not_lent()
-        lost = self.flusher.cut(offset, begin_anew=True)
-        try:
-            old = list(self.segments)
-            for segment in old:
-                self.segments.remove(segment)
-                segment.close()
-            snapshots.delete_after(self.dir.fs, self.path, -1)
-            self.producers.clear(offset)
-            self.end_offset = self.high_watermark = offset
-            # There is never a moment without a segment, nor with two that overlap.
-            later = [segment for segment in old if segment.base_offset > offset]
-            earlier = [segment for segment in old if segment.base_offset <= offset]
-            if earlier:
-                _delete_all(later)
-                _empty(self.dir.fs, earlier[-1].path(layout.LOG))
-                self._begin_segment(offset)
-                _delete_all([segment for segment in earlier if segment.base_offset != offset])
-            else:
-                self._begin_segment(offset)
-                _delete_all(later)
-            self.epochs.clear()
-            self._cut_done(self._active, offset, offset if start_offset is None else start_offset)
-        except OSError as error:
-            raise self.dir.fail(error, f"truncating {self.partition}") from error
-        finally:
-            self._tell_lost(lost)
-
-    def _tell_lost(self, lost: list[Flushed]) -> None:
-        for done in lost:
-            done(StorageError(f"{self.partition} was truncated before this was flushed"))
-
-    def _cut_done(self, active: Segment, end_offset: int, start_offset: int) -> None:
+    def end_at(self, active: Segment, end_offset: int, start_offset: int) -> None:
+        """What lay behind `end_offset`, in `active`, has been cut off: forget what was known of it."""
         self._active = active
         self.end_offset = end_offset
         self.start_offset = start_offset
@@ -510,19 +514,3 @@ class Log:
         self.flusher.stop()
         for segment in self.segments:
             segment.close()
-
-
-def _delete_all(segments: list[Segment]) -> None:
-    """From the last on: what is left when the power goes is the beginning of the log."""
-    for segment in reversed(segments):
-        segment.delete()
-
-
-def _empty(fs: FileSystem, path: str) -> None:
-    file = fs.open(path, write=True)
-    try:
-        if file.size():
-            file.truncate(0)
-            file.sync()  # what is appended next must not be followed by what was cut
-    finally:
-        file.close()

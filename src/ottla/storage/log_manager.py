@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, opened_dir, upkeep
+from ottla.storage import checkpoint, layout, opened_dir, truncation, upkeep
 from ottla.storage.fs import FileSystem, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -296,14 +296,14 @@ class LogManager:
         log = self._logs[partition]
         if offset < log.end_offset:
             self._lower_recovery_point(log, offset)
-        if log.truncate_to(offset):
+        if truncation.truncate_to(log, offset):
             self.checkpoint(log.dir)
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Drop every record; the next one gets `offset`."""
         log = self._logs[partition]
         self._lower_recovery_point(log, 0)
-        log.truncate_fully_and_start_at(offset)
+        truncation.truncate_fully_and_start_at(log, offset)
         self.checkpoint(log.dir)
 
     def _lower_recovery_point(self, log: Log, offset: int) -> None:

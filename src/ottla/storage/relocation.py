@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ottla.config import LogConfig
 from ottla.errors import StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, log_reader
+from ottla.storage import checkpoint, layout, log_reader, truncation
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -68,7 +68,7 @@ class Relocation:
     def begin(self, start_offset: int, topic_id: uuid.UUID | None) -> None:
         """Make the directory, or begin anew in it."""
         if self._future is not None:
-            self._future.truncate_fully_and_start_at(start_offset)
+            truncation.truncate_fully_and_start_at(self._future, start_offset)
             return
         self._future = self._load(self._path, start_offset)
         # Nothing of it counts before it is complete: it is flushed then, and not by itself.

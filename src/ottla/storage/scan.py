@@ -32,11 +32,21 @@ class Window:
 class Scan:
     """Iterates over windows of whole, good batches; afterwards says how far it came and why it stopped."""
 
-    def __init__(self, file: File, end: int, *, start: int = 0, flags: int = kernel.CHECK_CRC) -> None:
+    def __init__(
+        self,
+        file: File,
+        end: int,
+        *,
+        start: int = 0,
+        flags: int = kernel.CHECK_CRC,
+        window_bytes: int | None = None,
+    ) -> None:
         self._file = file
         self._end = end
         self._flags = flags
-        self._buffer = memoryview(bytearray(min(WINDOW_BYTES, max(end - start, batch.HEADER_SIZE))))
+        self._buffer = memoryview(
+            bytearray(min(window_bytes or WINDOW_BYTES, max(end - start, batch.HEADER_SIZE)))
+        )
         # A broker that starts looks at the short tail of every log: it needs few rows.
         rows = min(ROWS, max(end - start, 0) // _SMALLEST_BATCH_BYTES + 1)
         self.rows = array("q", bytes(8 * kernel.ROW * rows))

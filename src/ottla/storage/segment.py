@@ -46,7 +46,6 @@ class Segment:
         "_directory",
         "_file",
         "_fs",
-        "_index_room",
         "_interval",
         "_max_timestamp",
         "_offset_of_max_timestamp",
@@ -56,6 +55,7 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "index_full",
+        "index_room",
         "marker",
         "offset_index",
         "roll_jitter_ms",
@@ -95,7 +95,7 @@ class Segment:
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
         self.bytes_since_index = 0
-        self._index_room = 0
+        self.index_room = 0
         self.index_full = False
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
@@ -185,21 +185,48 @@ class Segment:
         self.size = position + size
         if position == 0:
             self.first_timestamp = max_timestamp
+        self._count_in(position, size, last_offset, max_timestamp)
+
+    def _count_in(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Keep the largest timestamp and the indexes up with a batch that was added."""
         if self._max_timestamp is None or max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = last_offset
         if self.bytes_since_index > self._interval:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(self._max_timestamp, self._offset_of_max_timestamp)
-            self._index_room -= 1  # the time index may have more: look again at the end
-            if self._index_room <= 0:
+            self.index_room -= 1  # the time index may have more: look again at the end
+            if self.index_room <= 0:
                 self._look_for_room()
             self.bytes_since_index = 0
         self.bytes_since_index += size
 
     def _look_for_room(self) -> None:
-        self._index_room = min(self.offset_index.room, self.time_index.room)
-        self.index_full = self._index_room <= 0
+        self.index_room = min(self.offset_index.room, self.time_index.room)
+        self.index_full = self.index_room <= 0
+
+    def append_run(
+        self, data: Bytes, size: int, rows: array[int], count: int, latest: int, latest_offset: int
+    ) -> None:
+        """Add batches that gather() has laid out; `latest` is their largest timestamp, in the batch that ends there.
+
+        Not to an empty segment, not past its range, and not more than its indexes have room for. Most are so small
+        that no index entry is due.
+        """
+        position = self.size
+        assert self._file is not None
+        self._file.pwrite(memoryview(data)[:size], position)
+        self.size = position + size
+        if self.bytes_since_index + size <= self._interval:
+            self._count_in(position, size, latest_offset, latest)
+            return
+        for row in range(0, count * kernel.ROW, kernel.ROW):
+            self._count_in(
+                position + rows[row + kernel.POSITION],
+                rows[row + kernel.SIZE],
+                rows[row + kernel.LAST_OFFSET],
+                rows[row + kernel.MAX_TIMESTAMP],
+            )
 
     def append_rows(self, data: Bytes, rows: array[int], count: int) -> None:
         """Add `count` batches that scan() found in `data`, one after another from its start."""

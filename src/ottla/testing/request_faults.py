@@ -106,7 +106,7 @@ def _key(api: str) -> int:
 
 def faulty_dispatcher(services: Services, clock_ns: Callable[[], int], faults: Faults) -> Dispatcher:
     """Asks `faults` before it lets a handler work."""
-    return Dispatcher(services, clock_ns, _FaultyHandlers(services, faults).run)
+    return Dispatcher(services, clock_ns, _FaultyHandlers(services, faults).run, lambda: not faults.pending)
 
 
 class _FaultyHandlers:

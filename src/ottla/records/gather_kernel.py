@@ -1,0 +1,129 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Checks small batches that came one after another for one log, and lays them side by side, ready to be written.
+
+gather_kernel.pyi has the contract. A batch about which anything is special ends the run: it is for validation.py,
+which also knows how to complain.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.ottla.records.kernel import scan_one
+    from cython.cimports.ottla.records.record_kernel import walk
+else:
+    from ottla.records.kernel import scan_one
+    from ottla.records.record_kernel import walk
+
+PLACE = 4
+CORRELATION_ID, RECORDS, SIZE, STOP = range(4)
+
+_OK = cython.declare(cython.int, 0)
+_CHECK_CRC = cython.declare(cython.int, 1)
+_PLACE = cython.declare(cython.Py_ssize_t, 4)
+_ROW = cython.declare(cython.Py_ssize_t, 16)
+_HEADER = cython.declare(cython.Py_ssize_t, 61)
+_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
+_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _write(
+    view: cython.uchar[::1], at: cython.Py_ssize_t, size: cython.int, value: cython.longlong
+) -> cython.void:
+    """A big-endian number of `size` bytes."""
+    index: cython.int
+    for index in range(size):
+        view[at + index] = (value >> (8 * (size - 1 - index))) & 0xFF
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _follows(row: cython.longlong[::1], to: cython.Py_ssize_t) -> cython.bint:
+    """Whether a batch continues what the producer of the one before it sent; most have no producer id."""
+    if row[to + 8] < 0:
+        return to == 0 or row[to - _ROW + 8] < 0
+    if (
+        row[to + 10] < 0 or row[to + 10] > _INT32_MAX - row[to + 11]
+    ):  # no sequence, or one that starts anew at 0
+        return False
+    if to == 0:
+        return True
+    before: cython.Py_ssize_t = to - _ROW
+    return (
+        row[to + 8] == row[before + 8]
+        and row[to + 9] == row[before + 9]
+        and row[to + 10] == row[before + 10] + row[before + 11]
+    )
+
+
+def gather(
+    buf,
+    places,
+    count: cython.Py_ssize_t,
+    next_offset: cython.longlong,
+    leader_epoch: cython.longlong,
+    max_size: cython.longlong,
+    keys_needed: cython.bint,
+    out,
+    rows,
+):
+    view: cython.const[cython.uchar][::1] = buf
+    place: cython.longlong[::1] = places
+    target: cython.uchar[::1] = out
+    row: cython.longlong[::1] = rows
+    if count < 0 or count * 4 > len(places) or count * 16 > len(rows):
+        raise ValueError("places or rows are too short")
+    room: cython.Py_ssize_t = len(out)
+    size: cython.Py_ssize_t = 0
+    taken: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t
+    to: cython.Py_ssize_t
+    length: cython.Py_ssize_t
+    status: cython.int
+    _unused: cython.longlong
+    lowest: cython.longlong
+    highest: cython.longlong
+    null_keys: cython.longlong
+    earliest: cython.longlong = _INT64_MAX
+    latest: cython.longlong = -1
+    latest_offset: cython.longlong = next_offset
+    last_offset: cython.longlong = -1
+    while taken < count:
+        at = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + 1])
+        length = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + 2])
+        to = taken * _ROW
+        if at < 0 or length < _HEADER or length > len(view) - at or length > room - size or length > max_size:
+            break
+        status = scan_one(view, at, at + length, row, to, _CHECK_CRC)
+        # Of the whole size, magic 2, nothing set in the attributes, offsets from 0 on, each of them there.
+        if status != _OK or row[to + 1] != length or row[to + 6] != 2 or row[to + 7] or row[to + 2]:
+            break
+        if row[to + 11] < 1 or row[to + 11] != row[to + 14] + 1 or row[to + 14] >= _INT64_MAX - next_offset:
+            break
+        status, _unused, lowest, highest, _unused, null_keys = walk(
+            view, at + _HEADER, at + length, row[to + 11], row[to + 12], True, row[to + 14]
+        )
+        if status != _OK or highest != row[to + 4] or (null_keys and keys_needed) or not _follows(row, to):
+            break
+        target[size : size + length] = view[at : at + length]
+        _write(target, size, 8, next_offset)
+        _write(target, size + 12, 4, leader_epoch)
+        row[to] = size
+        row[to + 2] = next_offset
+        row[to + 3] = next_offset + row[to + 14]
+        row[to + 5] = leader_epoch
+        row[to + 15] = null_keys
+        next_offset += row[to + 11]
+        size += length
+        earliest = lowest if lowest < earliest else earliest
+        if highest > latest:
+            latest = highest
+            latest_offset = row[to + 3]
+        last_offset = row[to + 3]
+        taken += 1
+    return taken, size, last_offset, earliest, latest, latest_offset

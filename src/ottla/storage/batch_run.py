@@ -1,0 +1,27 @@
+"""Small batches that came one after another for one partition, to be appended as one."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from ottla.records import gather_kernel, kernel
+from ottla.storage.fs import Bytes
+
+MAX_BATCHES: Final = 64
+MAX_BYTES: Final = 64 << 10  # of all of them: larger batches gain nothing, and are copied once more
+
+
+class BatchRun:
+    """Memory for one run after another: what was received, where its batches lie, and, once they are gathered, what is
+    to be written."""
+
+    __slots__ = ("count", "data", "places", "received", "rows", "size")
+
+    def __init__(self) -> None:
+        self.received: Bytes = b""
+        self.places = array("q", bytes(8 * gather_kernel.PLACE * MAX_BATCHES))
+        self.rows = array("q", bytes(8 * kernel.ROW * MAX_BATCHES))
+        self.data = bytearray(MAX_BYTES)
+        self.count = 0  # of batches that were received, and then of those that were appended
+        self.size = 0
