@@ -91,7 +91,7 @@ def produce(
     for value in values:
         data = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
         producer.produce(topic, data, partition=partition)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def orders(start: int, end: int) -> list[dict[str, object]]:

@@ -103,7 +103,7 @@ def test_aborted_transactions_do_not_land(broker: EmbeddedBroker, topic: str, tm
     pipeline = write_pipeline(tmp_path, broker, topic)
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "log_level": 0}
     producer = Producer(settings)
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     for number, commit in enumerate((True, False, True)):
         producer.begin_transaction()
         producer.produce(topic, b'{"id": %d}' % number, partition=0)

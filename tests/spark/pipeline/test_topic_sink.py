@@ -22,7 +22,7 @@ def read_all(broker: EmbeddedBroker, topic: str) -> list[bytes]:
     consumer = Consumer(settings | {"enable.partition.eof": True, "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
-    while (message := consumer.poll(20)) is not None and message.error() is None:
+    while (message := consumer.poll(60)) is not None and message.error() is None:
         values.append(message.value() or b"")
     consumer.close()
     return values
