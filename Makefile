@@ -13,8 +13,9 @@ SEED ?= 0
 demo: $(READY)
 	$(BIN)/python -m ottla.cli.demo
 
+# Three at a time on two cores: tests also wait, for brokers and Spark to start.
 test: $(READY) lint
-	$(BIN)/pytest tests --ignore=tests/interop -n 2 --dist worksteal -q --randomly-seed=$(SEED)
+	$(BIN)/pytest tests --ignore=tests/interop -n 3 --dist worksteal -q --randomly-seed=$(SEED)
 	$(BIN)/pytest tests/records -q --kernel=interpreted --randomly-seed=$(SEED)
 
 lint: $(READY)
