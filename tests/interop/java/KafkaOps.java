@@ -28,6 +28,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -290,25 +291,40 @@ public final class KafkaOps {
 
     private ObjectNode consume(JsonNode c, ObjectNode out) {
         TopicPartition tp = partition(c);
-        List<TopicPartition> one = Collections.singletonList(tp);
+        long limit = System.nanoTime() + CONSUME_LIMIT_NANOS;
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(Map.of("isolation.level", c.get("isolation").asText()))) {
-            consumer.assign(one);
-            long start = consumer.beginningOffsets(one).get(tp);
-            long end = consumer.endOffsets(one).get(tp);
-            out.put("start", start).put("end", end);
-            ArrayNode records = out.putArray("records");
-            consumer.seek(tp, start);
-            long limit = System.nanoTime() + CONSUME_LIMIT_NANOS;
-            while (consumer.position(tp) < end) {
-                if (System.nanoTime() > limit) {
-                    throw new IllegalStateException("stuck at " + consumer.position(tp) + " of " + end);
-                }
-                for (ConsumerRecord<byte[], byte[]> r : consumer.poll(POLL)) {
-                    records.add(describe(r));
-                }
+            consumer.assign(Collections.singletonList(tp));
+            while (!readAll(consumer, tp, limit, out)) {
+                // Retention has taken what was to come next: once more, from where the log starts now.
             }
         }
         return out;
+    }
+
+    private static boolean readAll(
+            KafkaConsumer<byte[], byte[]> consumer, TopicPartition tp, long limit, ObjectNode out) {
+        List<TopicPartition> one = Collections.singletonList(tp);
+        long start = consumer.beginningOffsets(one).get(tp);
+        long end = consumer.endOffsets(one).get(tp);
+        out.put("start", start).put("end", end);
+        ArrayNode records = out.putArray("records");
+        consumer.seek(tp, start);
+        while (consumer.position(tp) < end) {
+            if (System.nanoTime() > limit) {
+                throw new IllegalStateException("stuck at " + consumer.position(tp) + " of " + end);
+            }
+            try {
+                for (ConsumerRecord<byte[], byte[]> r : consumer.poll(POLL)) {
+                    records.add(describe(r));
+                }
+            } catch (OffsetOutOfRangeException e) {
+                if (consumer.beginningOffsets(one).get(tp) <= consumer.position(tp)) {
+                    throw e;
+                }
+                return false;
+            }
+        }
+        return true;
     }
 
     /** The first record at or after each of the offsets; null where there is none before the end. */
