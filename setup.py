@@ -44,6 +44,7 @@ HOT = [
     "src/ottla/replica/partition.py",
     "src/ottla/server/dispatch.py",
     "src/ottla/server/session.py",
+    "src/ottla/stall_watch.py",
     "src/ottla/storage/validation.py",
 ]
 

@@ -101,6 +101,8 @@ class Broker:
     async def _open_store(self) -> None:
         settings, config = self.settings, self.settings.config
         self.runtime = settings.make_runtime(asyncio.get_running_loop())
+        self.metrics.turn_duration = self.runtime.watch.duration
+        self.metrics.turn_processor = self.runtime.watch.processor
         self._stops.append(self._close_runtime)
         cluster_id = opened_dir.cluster_id(settings.fs, config.log_dirs, self.runtime)
         os.makedirs(os.path.dirname(settings.store_path) or ".", exist_ok=True)
@@ -148,6 +150,7 @@ class Broker:
             groups=groups,
             transactions=transactions,
             verifier=Verifier(transactions, self.replicas, peers, config.node_id),
+            watch=self.runtime.watch,
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize

@@ -31,6 +31,9 @@ TIME_BUCKETS_MS: Final = (
     30000,
 )
 _FIRST_BUCKET_NS: Final = 100_000
+# The same for a turn of the event loop, in seconds.
+TURN_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_FIRST_TURN_NS: Final = 1_000_000
 
 
 class TopicMetrics:
@@ -112,6 +115,23 @@ class RequestMetrics:
         self.buckets[bucket] += count
 
 
+class TurnTimes:
+    """How long turns of the event loop took: a histogram, and the longest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total_ns = 0
+        self.longest_ns = 0
+        self.buckets = [0] * (len(TURN_BUCKETS_S) + 1)
+
+    def record(self, took_ns: int) -> None:
+        self.count += 1
+        self.total_ns += took_ns
+        self.buckets[0 if took_ns <= _FIRST_TURN_NS else bisect_left(TURN_BUCKETS_S, took_ns / 1e9)] += 1
+        if took_ns > self.longest_ns:
+            self.longest_ns = took_ns
+
+
 class Gauge(NamedTuple):
     """A number that is read when asked for: one for each set of labels."""
 
@@ -133,6 +153,8 @@ class Metrics:
         self.connections_closed = 0
         self.loop_lag_ms = 0.0  # how late the loop's last regular tick came
         self.loop_lag_max_ms = 0.0
+        self.turn_duration = TurnTimes()
+        self.turn_processor = TurnTimes()
 
     def topic(self, name: str) -> TopicMetrics:
         found = self.topics.get(name)

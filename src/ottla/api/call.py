@@ -60,6 +60,12 @@ class Call:
         self.started_ns = 0
         self.local_done_ns = 0  # 0 while the handler works
 
+    def __str__(self) -> str:
+        """Which request of whom, for a line in the log; what the client chose is escaped."""
+        name = self.route.api.name if self.route is not None else f"API {self.api_key}"
+        client = f"client {self.client_id!r:.100} ({self.peer.address})"
+        return f"{name} v{self.version} of {client}, {self.size_bytes} bytes"
+
     def reply(self, response: Any) -> None:
         """Answer. The second answer to a call is a defect and raises."""
         if self.is_answered:

@@ -14,6 +14,7 @@ from ottla.coordinator.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
+from ottla.stall_watch import StallWatch
 
 
 @dataclass(slots=True)
@@ -30,5 +31,6 @@ class Services:
     groups: Groups
     transactions: Transactions
     verifier: Verifier
+    watch: StallWatch = field(default_factory=StallWatch)
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

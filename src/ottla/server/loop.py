@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 from ottla.runtime import Done, Lane, Timer
+from ottla.stall_watch import StallWatch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,6 +25,7 @@ class AsyncRuntime:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
+        self.watch = StallWatch(loop.call_soon)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ottla-blocking")
         self._lanes: list[ThreadPoolExecutor] = []
 
@@ -44,7 +46,11 @@ class AsyncRuntime:
 
         def on_loop() -> None:
             error = future.exception()
-            done(None if error else future.result(), error)
+            self.watch.enter()
+            try:
+                done(None if error else future.result(), error)
+            finally:
+                self.watch.leave(done)
 
         def finished(_: Future[T]) -> None:
             if not self._loop.is_closed():
@@ -53,10 +59,10 @@ class AsyncRuntime:
         future.add_done_callback(finished)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        self._loop.call_soon(callback)
+        self._loop.call_soon(self.watch.run, callback)
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        return self._loop.call_later(max(0.0, delay_ms) / 1000, callback)
+        return self._loop.call_later(max(0.0, delay_ms) / 1000, self.watch.run, callback)
 
     def lane(self, name: str) -> Lane:
         pool = ThreadPoolExecutor(1, thread_name_prefix=f"ottla-{name}")

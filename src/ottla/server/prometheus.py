@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from ottla.api.registry import APIS
-from ottla.metrics import TIME_BUCKETS_MS, Metrics, RequestMetrics
+from ottla.metrics import TIME_BUCKETS_MS, TURN_BUCKETS_S, Metrics
 
 _TOPIC_COUNTERS = (
     ("messages_in", "Records appended."),
@@ -43,6 +43,7 @@ class _BrokerCollector(Collector):
         yield from self._topics()
         yield from self._requests()
         yield from self._connections()
+        yield from self._turns()
         yield from self._gauges()
 
     def _topics(self) -> Iterator[Metric]:
@@ -75,7 +76,7 @@ class _BrokerCollector(Collector):
             labels=["request"],
         )
         for name, counted in requests.items():
-            total.add_metric([name], _buckets(counted), counted.total_ns / 1e6)
+            total.add_metric([name], _cumulated(TIME_BUCKETS_MS, counted.buckets), counted.total_ns / 1e6)
         yield total
 
     def _connections(self) -> Iterator[Metric]:
@@ -89,6 +90,23 @@ class _BrokerCollector(Collector):
             "ottla_event_loop_lag_max_ms", "The latest tick since start.", value=self._metrics.loop_lag_max_ms
         )
 
+    def _turns(self) -> Iterator[Metric]:
+        for name, text, times in (
+            (
+                "ottla_event_loop_turn_seconds",
+                "How long the loop was busy at a time.",
+                self._metrics.turn_duration,
+            ),
+            (
+                "ottla_event_loop_turn_cpu_seconds",
+                "The same in processor time.",
+                self._metrics.turn_processor,
+            ),
+        ):
+            family = HistogramMetricFamily(name, text)
+            family.add_metric([], _cumulated(TURN_BUCKETS_S, times.buckets), times.total_ns / 1e9)
+            yield family
+
     def _gauges(self) -> Iterator[Metric]:
         for gauge in self._metrics.gauges:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=gauge.labels)
@@ -97,12 +115,12 @@ class _BrokerCollector(Collector):
             yield family
 
 
-def _buckets(counted: RequestMetrics) -> list[tuple[str, float]]:
+def _cumulated(upper: Sequence[float], buckets: list[int]) -> list[tuple[str, float]]:
     """Prometheus wants each bucket to count all that lies below it."""
-    bounds = [*(str(bound) for bound in TIME_BUCKETS_MS), "+Inf"]
+    bounds = [*(str(bound) for bound in upper), "+Inf"]
     below = 0
     rows: list[tuple[str, float]] = []
-    for bound, count in zip(bounds, counted.buckets, strict=True):
+    for bound, count in zip(bounds, buckets, strict=True):
         below += count
         rows.append((bound, below))
     return rows

@@ -19,6 +19,7 @@ from ottla.protocol.connection import FrameReader, ProtocolError
 from ottla.protocol.frame import read_header
 from ottla.protocol.message import Bytes
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
+from ottla.stall_watch import RESOLUTION_NS
 
 if TYPE_CHECKING:
     from ottla.server.listener import Listener
@@ -42,6 +43,7 @@ class Session:
         self._listener = listener
         self._dispatcher = dispatcher
         self._clock_ns = dispatcher.clock_ns
+        self._watch = dispatcher.services.watch
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
@@ -55,6 +57,7 @@ class Session:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.active_ns = 0  # when the last bytes came or went
+        self._done_ns = 0  # when a handler was last through
         self.frame_began_ns = (
             0  # when the first byte of a frame came that is still incomplete; 0: there is none
         )
@@ -73,25 +76,28 @@ class Session:
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._watch.enter()
         self._reader.buffer_updated(nbytes)
         self.active_ns = self._clock_ns()
         self._take_frames()
+        self._watch.leave(self)
 
     def _take_frames(self) -> None:
         """Handle every request that has come whole, until there is a reason to pause; the rest is kept."""
         reader, paused_for = self._reader, self._paused_for
         self._in_turn = True
+        done_ns = self.active_ns
         try:
             while not paused_for:
-                started_ns = self._take_run()
-                if not started_ns:
+                if not self._take_run():
                     view = reader.next_frame()
                     if view is None or self.is_closing:
                         break
-                    started_ns = self._receive(view, self.active_ns)
+                    self._receive(view, self.active_ns, done_ns)
+                done_ns = self._done_ns
                 if self._out_bytes > MAX_HELD_BYTES:
                     self._flush()
-                if started_ns - self.active_ns > MAX_TURN_NS:
+                if done_ns - self.active_ns > MAX_TURN_NS:
                     self._pause("others")
                     self._dispatcher.services.runtime.call_soon(self._next_turn)
                 if len(self._waiting) >= MAX_WAITING_CALLS:
@@ -115,12 +121,15 @@ class Session:
         self._pause("writing")
 
     def resume_writing(self) -> None:
+        self._watch.enter()
         self._resume("writing")
+        self._watch.leave(self)
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._watch.enter()
         self._transport = None
         self.is_closing = True
         self._reader.close()
@@ -130,11 +139,15 @@ class Session:
             if call.on_closed is not None:
                 call.on_closed()
         self._listener.closed(self)
+        self._watch.leave(self)
+
+    def __str__(self) -> str:
+        return f"the connection from {self.address}"
 
     # -- requests
 
-    def _receive(self, view: memoryview, now_ns: int) -> int:
-        """Handle one request; returns when that began."""
+    def _receive(self, view: memoryview, now_ns: int, before_ns: int) -> None:
+        """Handle one request. The one before it was done at `before_ns`."""
         dispatcher = self._dispatcher
         api_key, version, correlation_id, client_id, position = read_header(view)
         route = dispatcher.route(api_key, version)
@@ -154,25 +167,27 @@ class Session:
             call.is_answered = True
             call.peer.answered(call, response)
         elif not call.is_answered:
-            call.local_done_ns = self._clock_ns()
-        return call.started_ns
+            call.local_done_ns = self._done_ns = self._clock_ns()
+        if self._done_ns - before_ns > RESOLUTION_NS:
+            self._watch.note(call, self._done_ns - before_ns)
 
-    def _take_run(self) -> int:
-        """Do the Produce requests at the head of the line that can be done as one; returns when that began, or 0."""
+    def _take_run(self) -> bool:
+        """Do the Produce requests at the head of the line that can be done as one, if there are any."""
         runs, reader = self._dispatcher.runs, self._reader
         if runs is None or self._waiting or self.is_closing:
-            return 0
+            return False
         started_ns = self._clock_ns()
         taken = runs.take(self, reader.received, reader.start, reader.end, reader.max_frame_bytes)
         if taken is None:
-            return 0
+            return False
         size_bytes = len(taken.answers)
+        self._done_ns = done_ns = self._clock_ns()
         self._dispatcher.produce_metrics.record_run(
-            taken.count, self.active_ns, started_ns, self._clock_ns(), reader.skip_to(taken.stop), size_bytes
+            taken.count, self.active_ns, started_ns, done_ns, reader.skip_to(taken.stop), size_bytes
         )
         self._out.append(taken.answers)
         self._out_bytes += size_bytes
-        return started_ns
+        return True
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
@@ -195,7 +210,9 @@ class Session:
                 )
                 self.close()
                 return
-        now_ns = self._clock_ns()
+        self._done_ns = now_ns = self._clock_ns()
+        if not self._in_turn:
+            self._watch.answered = call
         call.parts = parts
         call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         route.metrics.record(

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from ottla.runtime import Done, Timer
@@ -58,7 +59,9 @@ class ShiftedRuntime(AsyncRuntime):
         return self._shifted.monotonic_ns() // 1_000_000
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        timer = _Timer(self._timers, self.monotonic_ms() + max(0.0, delay_ms), callback)
+        timer = _Timer(
+            self._timers, self.monotonic_ms() + max(0.0, delay_ms), partial(self.watch.run, callback)
+        )
         timer.arm(self._loop, max(0.0, delay_ms))
         return timer
 

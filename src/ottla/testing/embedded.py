@@ -216,6 +216,18 @@ class EmbeddedBroker:
 
         return self._wait(on_loop())
 
+    def worst_turn_ms(self) -> float:
+        """The most processor time that one turn of its loop took since this was last asked: so long, on an idle
+        machine, another client may have waited."""
+
+        def take() -> float:
+            times = self.broker.metrics.turn_processor
+            worst_ns, times.longest_ns = times.longest_ns, 0
+            return worst_ns / 1e6
+
+        self.call(self.broker.runtime.watch.close)
+        return self.call(take)
+
     def _time_moved(self) -> None:
         runtime = self.broker.runtime
         assert isinstance(runtime, ShiftedRuntime)
