@@ -155,6 +155,7 @@ class Broker:
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
         budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)
+        self.replicas.appends.slow.memory = budget
         self.listener = Listener(dispatcher, config, ReceiveBuffers(budget))
         await self.listener.bind(settings.listen.host, settings.listen.port)
         self._stops.append(self.listener.stop)

@@ -27,7 +27,7 @@ class Call:
     """
 
     __slots__ = (
-        "answer_bytes", "api_key", "client_id", "correlation_id", "is_answered", "is_open", "local_done_ns",
+        "answer_bytes", "api_key", "client_id", "correlation_id", "is_answered", "is_open", "is_slow", "local_done_ns",
         "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns", "throttle_ms",
         "version",
     )  # fmt: skip
@@ -53,6 +53,9 @@ class Call:
         self.answer_bytes = 0
         self.is_answered = False
         self.is_open = True
+        self.is_slow = (
+            False  # it holds memory while it waits: no more is read from its connection until it is answered
+        )
         self.on_closed: Callable[[], None] | None = None  # what to do when the client goes while this waits
         self.throttle_ms = 0
         self.size_bytes = 0

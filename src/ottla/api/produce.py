@@ -88,8 +88,14 @@ class _Produce:
     def _append(self, entries: list[tuple[TopicPartition, Bytes]]) -> None:
         request, appends = self._request, self._services.replicas.appends
         wait = appends.append(
-            acks=request.acks, timeout_ms=request.timeout_ms, entries=entries, done=self._done
+            acks=request.acks,
+            timeout_ms=request.timeout_ms,
+            entries=entries,
+            done=self._done,
+            owner=self._call.peer.address,
         )
+        if self._answer is PENDING and appends.slow.holds(self._call.peer.address):
+            self._call.is_slow = True
         if wait is not None:
             self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
 

@@ -61,9 +61,17 @@ class MemoryBudget:
 
     def release(self, waiter: Waiter, size_bytes: int, is_last: bool) -> None:
         """Give memory back. With the last of it a loan ends; then those who wait get theirs, in order."""
-        self.used_bytes -= size_bytes
         if is_last and self._borrower is waiter:
             self._borrower = None
+        self.let_go(size_bytes)
+
+    def hold(self, size_bytes: int) -> None:
+        """Charge what a request needs while it is worked on: it is there already."""
+        self.used_bytes += size_bytes
+
+    def let_go(self, size_bytes: int) -> None:
+        """It is not needed any more."""
+        self.used_bytes -= size_bytes
         if self._waiting and not self._is_admitting:  # who is admitted gives back too
             self._is_admitting = True
             try:

@@ -1,4 +1,8 @@
-"""Produce below the api floor: append to each partition, raise high watermarks, wake who waits, answer or wait."""
+"""Produce below the api floor: append to each partition, raise high watermarks, wake who waits, answer or wait.
+
+The loop appends what is quickly checked. From the first batch of a request that is not, or when its batches together
+have taken a few milliseconds, the rest goes the way of slow_appends.py.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,14 @@ from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
 from ottla.replica.results import AppendResult
+from ottla.replica.slow_appends import SlowAppend, SlowAppends
 from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
+from ottla.runtime import LoopRuntime
 from ottla.storage.batch_run import BatchRun
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import AppendInfo
-from ottla.storage.validation import Origin
+from ottla.storage.validation import Origin, TakesLongError, Validated, is_packed, validate
 
 _logger = logging.getLogger(__name__)
 
@@ -35,6 +41,8 @@ _ACKS: Final = (-1, 0, 1)
 _LEADER_ONLY: Final = 1
 _AT_ONCE: Final = (ALL_REPLICAS, _LEADER_ONLY)  # acks that are answered
 _CLIENT: Final = Origin.CLIENT
+_LOOP_BYTES: Final = 1 << 20  # that may be unpacked on the loop for one batch: one to three milliseconds
+_LOOP_MS: Final = 3  # for all batches of a request
 # A client's or the cluster's everyday: not counted as failures of the broker, and told without a log start.
 _EXPECTED: Final = (
     UnknownTopicOrPartitionError,
@@ -51,12 +59,14 @@ Appended = Callable[[list[AppendResult]], None]
 class Appends:
     """The way of records into the logs of this broker."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(self, runtime: LoopRuntime, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+        self._runtime = runtime
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
         self._watched = purgatories.watched
         self._lanes = lanes
+        self.slow = SlowAppends(self, runtime, lanes)
 
     def append(
         self,
@@ -66,11 +76,12 @@ class Appends:
         entries: Sequence[tuple[TopicPartition, Bytes]],
         done: Appended,
         origin: Origin = _CLIENT,
+        owner: object = None,
     ) -> DelayedProduce | None:
         """Append each entry and call `done` with a result for each: at once, unless something must be waited for.
 
-        A wait for replicas is returned, so that it can be cancelled when its client goes. A wait for this broker's
-        own disk ends by itself.
+        Requests of one `owner` keep their order. A wait for replicas is returned, so that it can be cancelled when its
+        client goes. A wait for this broker's own disk ends by itself.
         """
         if acks not in _ACKS:
             done([AppendResult(key, InvalidRequiredAcksError.code) for key, _ in entries])
@@ -78,28 +89,48 @@ class Appends:
         results: list[AppendResult] = []
         grown: list[tuple[Partition, bool]] = []
         pending: list[Unreplicated] = []
-        lent: list[tuple[int, Partition, Bytes]] = []
+        lent: list[tuple[int, Partition, Bytes, Validated | None]] = []
+        is_late = self.slow.holds(owner)
+        until_ms = self._runtime.monotonic_ms() + _LOOP_MS if len(entries) > 1 else 0
         for key, records in entries:
             partition = self._partitions.get(key)
+            if is_late or (until_ms and self._runtime.monotonic_ms() > until_ms):
+                break
             try:
                 if partition is None:
                     raise self._hosted.missing(key)
                 if partition.goes_by_lane:
-                    lent.append((len(results), partition, records))
+                    # What could take long on the lane, where others wait too, is seen here.
+                    checked = self._check(partition, records, origin) if is_packed(records) else None
+                    lent.append((len(results), partition, records, checked))
                     results.append(AppendResult(key))
                     continue
-                info, moved = partition.append(records, acks, origin)
+                info, moved = partition.append(records, acks, origin, _LOOP_BYTES)
+            except TakesLongError:
+                break
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
                 results.append(self.failure(key, partition, records, error))
                 continue
             grown.append((partition, moved))
             results.append(_success(key, partition, info, acks, pending, len(results)))
+        if len(results) < len(entries):
+            places = [*(place for place, _, _, _ in lent), *range(len(results), len(entries))]
+            results += [AppendResult(key) for key, _ in entries[len(results) :]]
+            rest = [(place, *entries[place]) for place in places]
+            request = SlowAppend(self.slow, rest, acks, timeout_ms, origin, done, results, pending, grown)
+            self.slow.add(owner, request)
+            return None
         if lent:
             _LaneAppends(self, self._lanes, acks, timeout_ms, origin, done, results, pending, grown).start(
                 lent
             )
             return None
         return self.finish(results, pending, grown, timeout_ms, done)
+
+    def _check(self, partition: Partition, records: Bytes, origin: Origin) -> Validated:
+        config = partition.leader_log().config
+        now_ms = self._runtime.now_ms()
+        return validate(bytearray(records), 0, partition.leader_epoch, config, now_ms, origin, _LOOP_BYTES)
 
     def append_run(
         self, key: TopicPartition, run: BatchRun, acks: int
@@ -146,6 +177,26 @@ class Appends:
         for partition, moved in grown:
             self.wake(partition, moved)
         return wait
+
+    def partition(self, key: TopicPartition) -> Partition:
+        found = self._partitions.get(key)
+        if found is None:
+            raise self._hosted.missing(key)
+        return found
+
+    def success_of(
+        self,
+        key: TopicPartition,
+        partition: Partition,
+        info: AppendInfo,
+        acks: int,
+        pending: list[Unreplicated],
+        place: int,
+    ) -> AppendResult:
+        return _success(key, partition, info, acks, pending, place)
+
+    def failure_of(self, key: TopicPartition, records: Bytes, error: Exception) -> AppendResult:
+        return self.failure(key, self._partitions.get(key), records, error)
 
     @staticmethod
     def failure(
@@ -221,16 +272,20 @@ class _LaneAppends:
         self._grown = grown
         self._left = 0
 
-    def start(self, entries: list[tuple[int, Partition, Bytes]]) -> None:
+    def start(self, entries: list[tuple[int, Partition, Bytes, Validated | None]]) -> None:
         self._left = len(entries)
-        for place, partition, records in entries:
+        for place, partition, records, checked in entries:
             # A copy: whoever called has the buffer back before the lane gets to it.
-            self._submit(place, partition, bytearray(records))
+            self._submit(place, partition, bytearray(records) if checked is None else b"", checked)
 
-    def _submit(self, place: int, partition: Partition, records: bytearray) -> None:
+    def _submit(self, place: int, partition: Partition, records: Bytes, checked: Validated | None) -> None:
         self._lanes.on(
             partition,
-            lambda _: partition.append(records, self._acks, self._origin),
+            lambda _: (
+                partition.append(records, self._acks, self._origin)
+                if checked is None
+                else partition.append_validated(checked, self._acks)
+            ),
             lambda appended, error: self._appended(place, partition, records, appended, error),
             must_flush=partition.is_durable,
         )
@@ -239,7 +294,7 @@ class _LaneAppends:
         self,
         place: int,
         partition: Partition,
-        records: bytearray,
+        records: Bytes,
         appended: tuple[AppendInfo, bool] | None,
         error: BaseException | None,
     ) -> None:

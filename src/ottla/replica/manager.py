@@ -63,7 +63,7 @@ class ReplicaManager:
             config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
-        self.appends = Appends(self._hosted, self.purgatories, self._lanes)
+        self.appends = Appends(runtime, self._hosted, self.purgatories, self._lanes)
         self.append = self.appends.append
         self.fetch = fetches.fetch
         offsets = Offsets(self._hosted, self.purgatories, self._lanes)
@@ -84,6 +84,7 @@ class ReplicaManager:
     def stop(self, done: Callable[[], None]) -> None:
         """Begin nothing new, and call `done` when no thread is at work on a log any more."""
         self._background.stop()
+        self.appends.slow.stop()
         self._moves.stop(lambda: self.when_ready(lambda: self._lanes.drain(done)))
 
     def partition(self, key: TopicPartition) -> Partition | None:

@@ -28,7 +28,7 @@ from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import AppendInfo, Log
 from ottla.storage.log_reader import Isolation
-from ottla.storage.validation import Origin
+from ottla.storage.validation import UNLIMITED, Origin, Validated
 
 ALL_REPLICAS: Final = -1
 
@@ -202,8 +202,21 @@ class Partition:
         minimum = isr.effective_minimum(log.config.min_insync_replicas, self._replica_count)
         return len(self._isr) < minimum
 
-    def append(self, records: Bytes, acks: int, origin: Origin) -> tuple[AppendInfo, bool]:
+    def append(
+        self, records: Bytes, acks: int, origin: Origin, max_unpacked_bytes: int = UNLIMITED
+    ) -> tuple[AppendInfo, bool]:
         """Append as leader; what was done, and whether the high watermark moved."""
+        log = self._log_for(acks)
+        info = log.append_as_leader(records, self.leader_epoch, origin, max_unpacked_bytes)
+        return info, self.raise_high_watermark(log)
+
+    def append_validated(self, checked: Validated, acks: int) -> tuple[AppendInfo, bool]:
+        """The same with a batch that was validated elsewhere."""
+        log = self._log_for(acks)
+        return log.append_validated(checked, self.leader_epoch), self.raise_high_watermark(log)
+
+    def _log_for(self, acks: int) -> Log:
+        """The log, if this broker leads and may append with these acks."""
         log = self.log
         if log is None or not self.is_leader:
             log = self.leader_log()
@@ -212,8 +225,7 @@ class Partition:
                 f"{self.key} has {len(self._isr)} replicas in sync; min.insync.replicas asks for "
                 f"{log.config.min_insync_replicas}"
             )
-        info = log.append_as_leader(records, self.leader_epoch, origin)
-        return info, self.raise_high_watermark(log)
+        return log
 
     def append_run(self, run: BatchRun, acks: int) -> tuple[AppendInfo, bool] | None:
         """The same for the first batches of a run, if that is all there is to do for their acks; else None."""

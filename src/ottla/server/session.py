@@ -168,6 +168,8 @@ class Session:
             call.peer.answered(call, response)
         elif not call.is_answered:
             call.local_done_ns = self._done_ns = self._clock_ns()
+            if call.is_slow:
+                self._pause("work")
         if self._done_ns - before_ns > RESOLUTION_NS:
             self._watch.note(call, self._done_ns - before_ns)
 
@@ -227,6 +229,8 @@ class Session:
             self._mute(call.throttle_ms)
         if call is self._waiting[0]:
             self._release_answers()
+        if call.is_slow and "work" in self._paused_for and not self._in_turn:
+            self._resume("work")
 
     def _release_answers(self) -> None:
         """Everything at the head of the line that has its answer leaves."""

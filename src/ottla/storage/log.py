@@ -137,17 +137,37 @@ class Log:
     # -- append
 
     def append_as_leader(
-        self, records: Bytes, leader_epoch: int, origin: Origin = Origin.CLIENT
+        self,
+        records: Bytes,
+        leader_epoch: int,
+        origin: Origin = Origin.CLIENT,
+        max_unpacked_bytes: int = validation.UNLIMITED,
     ) -> AppendInfo:
         """Append one batch from a client (or the broker itself): checked, given offsets, written.
 
-        The offsets and times are patched into `records` where it lies if it is writable.
+        The offsets and times are patched into `records` where it lies if it is writable. Nothing is appended if that
+        would take long, see validation.py.
         """
         self.dir.check_online()
         now_ms = self._runtime.now_ms()
+        return self._append_checked(
+            validation.validate(
+                records, self.end_offset, leader_epoch, self.config, now_ms, origin, max_unpacked_bytes
+            ),
+            leader_epoch,
+            now_ms,
+        )
+
+    def append_validated(self, checked: validation.Validated, leader_epoch: int) -> AppendInfo:
+        """Append a batch that was validated elsewhere."""
+        self.dir.check_online()
+        return self._append_checked(
+            validation.placed(checked, self.end_offset, leader_epoch), leader_epoch, self._runtime.now_ms()
+        )
+
+    def _append_checked(self, checked: validation.Validated, leader_epoch: int, now_ms: int) -> AppendInfo:
         first_offset = self.end_offset
         config = self.config
-        checked = validation.validate(records, first_offset, leader_epoch, config, now_ms, origin)
         # Not by name: looking up each field costs more than all that is done with them here.
         data, size, _, _, last_offset, max_timestamp, producer_id, _, _, append_time = checked
         if producer_id >= 0:

@@ -2,11 +2,17 @@
 
 The usual batch (magic 2, not compressed) is checked in one call into the kernel and patched where it lies. The other
 cases (old formats, another codec than the topic's, trailing bytes, anything wrong) leave that path early.
+
+How long a batch takes is not seen from its size: a kilobyte may unpack to a hundred megabytes. Whoever must not be kept
+for long says how much may be unpacked, and gets TakesLongError for the rest. That is validated elsewhere, without such
+a limit, and then `placed` at the end of the log.
 """
 
 from __future__ import annotations
 
+import sys
 from array import array
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -19,11 +25,16 @@ from ottla.errors import (
     InvalidTimestampError,
     RecordTooLargeError,
 )
-from ottla.records import batch, compression, kernel, legacy
+from ottla.records import batch, compression, kernel, legacy, unpacking
 from ottla.records.codec import Codec
 from ottla.storage.fs import Bytes
 
 MAX_RECORD_ERRORS: Final = 10
+UNLIMITED: Final = sys.maxsize
+# Formats that are converted record by record, and records packed anew, take so much longer than those only unpacked.
+_CONVERTED_SHARE: Final = 64
+_PACKED_SHARE: Final = 16
+_ROWS: Final = 4096  # of records that are looked at together, to say which are refused
 
 
 class Origin(Enum):
@@ -35,6 +46,10 @@ class Origin(Enum):
 
 # The usual origin; a look through the Enum takes longer than most of the checks.
 _CLIENT: Final = Origin.CLIENT
+
+
+class TakesLongError(Exception):
+    """More must be unpacked or converted to check this batch than whoever asked has time for."""
 
 
 class Validated(NamedTuple):
@@ -59,8 +74,12 @@ def validate(
     config: LogConfig,
     now_ms: int,
     origin: Origin = _CLIENT,
+    max_unpacked_bytes: int = UNLIMITED,
 ) -> Validated:
-    """Check the one batch in `records`, assign offsets from `next_offset` on, set the leader epoch and times."""
+    """Check the one batch in `records`, assign offsets from `next_offset` on, set the leader epoch and times.
+
+    TakesLongError where more than `max_unpacked_bytes` would have to be unpacked for that.
+    """
     length = len(records)
     if length > config.max_message_bytes:
         _refuse_too_large(records, config.max_message_bytes)
@@ -70,8 +89,8 @@ def validate(
     ) = kernel.check_batch(records, 0, length)  # fmt: skip
     if status != kernel.OK:
         if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < batch.MAGIC_V2:
-            converted = legacy.to_v2(records, max_output_bytes=config.decompression_max_bytes)
-            return validate(converted, next_offset, leader_epoch, config, now_ms, origin)
+            converted = _converted(records, config, max_unpacked_bytes)
+            return validate(converted, next_offset, leader_epoch, config, now_ms, origin, max_unpacked_bytes)
         raise _explain(status, bad_index, length, size)
     if origin is _CLIENT and (base_offset or attributes & batch.CONTROL or producer_id >= 0 > base_sequence):
         raise _forbidden(base_offset, attributes, producer_id, base_sequence)
@@ -79,10 +98,10 @@ def validate(
         records = _trim(records, size)
     if attributes & batch.CODEC_MASK or config.compression_type != "producer":
         records, size, attributes, min_timestamp, max_timestamp, null_keys = _through_codec(
-            records, size, attributes, count, base_timestamp, config
+            records, size, attributes, count, base_timestamp, config, max_unpacked_bytes
         )
     if null_keys and config.compact and not attributes & batch.CONTROL:
-        raise _without_key(records, size, config)
+        raise _without_key(records, size, count, config, max_unpacked_bytes)
     if not isinstance(records, bytearray):
         records = _writable(records)
     append_time = -1
@@ -96,7 +115,7 @@ def validate(
         max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or 0 <= min_timestamp < now_ms - config.message_timestamp_before_max_ms
     ):
-        raise _bad_time(records, size, config, now_ms)
+        raise _bad_time(records, size, count, config, now_ms, max_unpacked_bytes)
     if max_timestamp != header_max or append_time >= 0 or stamped:
         attributes = attributes if append_time >= 0 else attributes & ~batch.LOG_APPEND_TIME
         batch.patch_times(records, 0, size, attributes, max_timestamp)
@@ -107,6 +126,38 @@ def validate(
         records, size, attributes, next_offset, next_offset + last_delta, max_timestamp, producer_id, producer_epoch,
         base_sequence, append_time,
     ))  # fmt: skip
+
+
+def placed(checked: Validated, next_offset: int, leader_epoch: int) -> Validated:
+    """A batch that was validated before it was known where it goes."""
+    count = checked.last_offset - checked.first_offset
+    data = checked.data
+    batch.OFFSETS.pack_into(data, 0, next_offset, checked.size - batch.OVERHEAD_SIZE, leader_epoch)
+    return checked._replace(first_offset=next_offset, last_offset=next_offset + count)
+
+
+def is_packed(records: Bytes) -> bool:
+    """Whether its records must be unpacked or converted: only then a batch can take long."""
+    if len(records) < batch.HEADER_SIZE:
+        return False
+    return records[batch.MAGIC_AT] < batch.MAGIC_V2 or bool(
+        records[batch.ATTRIBUTES_AT + 1] & batch.CODEC_MASK
+    )
+
+
+def _converted(records: Bytes, config: LogConfig, max_unpacked_bytes: int) -> bytearray:
+    limit = config.decompression_max_bytes
+    if max_unpacked_bytes == UNLIMITED:
+        return legacy.to_v2(records, max_output_bytes=limit)
+    allowed = min(limit, max_unpacked_bytes // _CONVERTED_SHARE)
+    if len(records) > allowed:
+        raise TakesLongError
+    try:
+        return legacy.to_v2(records, max_output_bytes=allowed)
+    except DecompressionLimitError as error:
+        if allowed == limit:
+            raise
+        raise TakesLongError from error
 
 
 def _writable(records: bytes | memoryview) -> bytearray | memoryview:
@@ -120,15 +171,24 @@ def _own_append_time(count: int) -> InvalidTimestampError:
     )
 
 
-def _bad_time(records: Bytes, size: int, config: LogConfig, now_ms: int) -> InvalidTimestampError:
-    """Names the records that are too old, or too far ahead."""
+def _bad_time(
+    records: Bytes, size: int, count: int, config: LogConfig, now_ms: int, max_unpacked_bytes: int
+) -> InvalidTimestampError:
+    """Names the first records that are too old, or too far ahead."""
+    if count > _ROWS and max_unpacked_bytes != UNLIMITED:
+        raise TakesLongError
     latest = now_ms + config.message_timestamp_after_max_ms
     earliest = now_ms - config.message_timestamp_before_max_ms
-    bad = [
-        (index, timestamp)
-        for index, timestamp in enumerate(_column(records, size, config, kernel.REC_TIMESTAMP))
-        if timestamp > latest or 0 <= timestamp < earliest
-    ]
+    bad: list[tuple[int, int]] = []
+    for first, timestamps in _column(records, size, config, kernel.REC_TIMESTAMP):
+        if max(timestamps) > latest or min(timestamps) < earliest:
+            bad += [
+                (first + index, timestamp)
+                for index, timestamp in enumerate(timestamps)
+                if timestamp > latest or 0 <= timestamp < earliest
+            ]
+        if len(bad) >= MAX_RECORD_ERRORS:
+            break
     message = (
         f"timestamp {bad[0][1]} lies outside of {config.message_timestamp_before_max_ms} ms in the past "
         f"(message.timestamp.before.max.ms) to {config.message_timestamp_after_max_ms} ms in the future "
@@ -137,19 +197,29 @@ def _bad_time(records: Bytes, size: int, config: LogConfig, now_ms: int) -> Inva
     return InvalidTimestampError(message, [(index, message) for index, _ in bad[:MAX_RECORD_ERRORS]])
 
 
-def _column(records: Bytes, size: int, config: LogConfig, column: int) -> array[int]:
-    """One number of each record: to say which ones are refused, never on the way of those that are not."""
+def _column(records: Bytes, size: int, config: LogConfig, column: int) -> Iterator[tuple[int, array[int]]]:
+    """One number of each record, some thousands at a time with the index of the first of them: to say which ones are
+    refused, never on the way of those that are not."""
     header = batch.parse_header(records)
     payload: Bytes = memoryview(records)[batch.HEADER_SIZE : size]
     if header.codec:
         payload = compression.decompress(Codec(header.codec), payload, config.decompression_max_bytes)
-    rows = array("q", bytes(8 * kernel.REC_ROW * header.count))
-    kernel.decode(payload, 0, len(payload), 0, header.base_timestamp, rows)
-    return rows[column :: kernel.REC_ROW]
+    rows = array("q", bytes(8 * kernel.REC_ROW * min(header.count, _ROWS)))
+    first = position = 0
+    while first < header.count:
+        found, position, _ = kernel.decode(payload, position, len(payload), 0, header.base_timestamp, rows)
+        yield first, rows[column : found * kernel.REC_ROW : kernel.REC_ROW]
+        first += found
 
 
 def _through_codec(
-    records: Bytes, size: int, attributes: int, count: int, base_timestamp: int, config: LogConfig
+    records: Bytes,
+    size: int,
+    attributes: int,
+    count: int,
+    base_timestamp: int,
+    config: LogConfig,
+    max_unpacked_bytes: int,
 ) -> tuple[Bytes, int, int, int, int, int]:
     """Check the records inside, and compress them anew where the topic wants another codec.
 
@@ -157,30 +227,48 @@ def _through_codec(
     """
     codec = attributes & batch.CODEC_MASK
     body = memoryview(records)[batch.HEADER_SIZE : size]
+    # The broker's own control batches stay as they are: their reader expects them uncompressed.
+    keep = config.compression_type == "producer" or attributes & batch.CONTROL
+    wanted = codec if keep else _codec_number(config.compression_type)
     try:
-        payload = (
-            compression.decompress(Codec(codec), body, config.decompression_max_bytes) if codec else body
-        )
+        if wanted == codec and codec and max_unpacked_bytes == UNLIMITED:
+            payload: Bytes = b""
+            status, bad_index, min_timestamp, max_timestamp, null_keys = unpacking.check_packed(
+                Codec(codec), body, count, base_timestamp, config.decompression_max_bytes
+            )
+        else:
+            payload = _unpacked(codec, body, config, max_unpacked_bytes) if codec else body
+            status, bad_index, min_timestamp, max_timestamp, _, null_keys = kernel.check_records(
+                payload, 0, len(payload), count, base_timestamp, True
+            )
     except DecompressionLimitError:
         raise
     except CorruptRecordError as error:
         # The CRC is right, so this is what the producer made: to send it again does not help.
         raise InvalidRecordError(str(error)) from error
-    status, bad_index, min_timestamp, max_timestamp, _, null_keys = kernel.check_records(
-        payload, 0, len(payload), count, base_timestamp, True
-    )
     if status != kernel.OK:
         raise _explain(status, bad_index, size, size)
-    # The broker's own control batches stay as they are: their reader expects them uncompressed.
-    keep = config.compression_type == "producer" or attributes & batch.CONTROL
-    wanted = codec if keep else _codec_number(config.compression_type)
     if wanted != codec:
+        if len(payload) > max_unpacked_bytes // _PACKED_SHARE:
+            raise TakesLongError
         attributes = attributes & ~batch.CODEC_MASK | wanted
         records = _recompress(records, payload, attributes, config)
         size = len(records)
         if size > config.max_message_bytes:
             _refuse_too_large(records, config.max_message_bytes)
     return records, size, attributes, min_timestamp, max_timestamp, null_keys
+
+
+def _unpacked(codec: int, body: memoryview, config: LogConfig, max_unpacked_bytes: int) -> Bytes:
+    limit = config.decompression_max_bytes
+    if limit <= max_unpacked_bytes:
+        return compression.decompress(Codec(codec), body, limit)
+    if len(body) > max_unpacked_bytes:
+        raise TakesLongError
+    try:
+        return compression.decompress(Codec(codec), body, max_unpacked_bytes)
+    except DecompressionLimitError as error:
+        raise TakesLongError from error
 
 
 def _recompress(records: Bytes, payload: Bytes, attributes: int, config: LogConfig) -> bytearray:
@@ -237,9 +325,17 @@ def _forbidden(base_offset: int, attributes: int, producer_id: int, base_sequenc
     return InvalidRecordError(f"producer {producer_id} sent the sequence number {base_sequence}")
 
 
-def _without_key(records: Bytes, size: int, config: LogConfig) -> InvalidRecordError:
-    """Names the records that a compacted topic cannot take."""
-    key_sizes = _column(records, size, config, kernel.REC_KEY_SIZE)
-    keyless = [index for index, key_size in enumerate(key_sizes) if key_size < 0]
+def _without_key(
+    records: Bytes, size: int, count: int, config: LogConfig, max_unpacked_bytes: int
+) -> InvalidRecordError:
+    """Names the first records that a compacted topic cannot take."""
+    if count > _ROWS and max_unpacked_bytes != UNLIMITED:
+        raise TakesLongError
+    keyless: list[int] = []
+    for first, key_sizes in _column(records, size, config, kernel.REC_KEY_SIZE):
+        if min(key_sizes) < 0:
+            keyless += [first + index for index, key_size in enumerate(key_sizes) if key_size < 0]
+        if len(keyless) >= MAX_RECORD_ERRORS:
+            break
     message = "a compacted topic cannot accept a record without a key"
     return InvalidRecordError(message, [(index, message) for index in keyless[:MAX_RECORD_ERRORS]])

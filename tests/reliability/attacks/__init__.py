@@ -1,0 +1,1 @@
+"""Attacks with ordinary requests: nothing crashes, but everybody else would have to wait."""
