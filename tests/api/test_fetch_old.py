@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.api import old_messages
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.records.codec import Codec
@@ -67,3 +68,20 @@ def test_zstd_is_refused(world: World, version: int) -> None:
     world.append("t", codec=Codec.ZSTD)
     data = fetch(world, version)
     assert (data.error_code, data.records) == (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b"")
+
+
+@pytest.mark.parametrize("version", [0, 3])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_a_batch_of_many_records_is_read_in_parts(world: World, version: int, codec: Codec) -> None:
+    world.make_topic("t")
+    count = old_messages.MAX_RECORDS + 5
+    world.append("t", count=count, codec=codec)
+    world.append("t", count=3)
+    read: list[int] = []
+    sizes = []
+    while len(read) < count + 3:
+        found = offsets(world, version, offset=len(read))
+        sizes.append(len(found))
+        read += found
+    assert read == list(range(count + 3))
+    assert max(sizes) == old_messages.MAX_RECORDS

@@ -27,9 +27,9 @@ class Call:
     """
 
     __slots__ = (
-        "answer_bytes", "api_key", "client_id", "correlation_id", "is_answered", "is_open", "is_slow", "local_done_ns",
-        "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns", "throttle_ms",
-        "version",
+        "answer_bytes", "api_key", "client_id", "correlation_id", "held_bytes", "is_answered", "is_open", "is_slow",
+        "local_done_ns", "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns",
+        "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +51,7 @@ class Call:
         self.route = route  # the server's: how the answer becomes bytes
         self.parts: list[bytes | bytearray | memoryview] | None = None  # the answer's bytes
         self.answer_bytes = 0
+        self.held_bytes = 0  # of the answer that were made for it, and are counted until they are sent
         self.is_answered = False
         self.is_open = True
         self.is_slow = (

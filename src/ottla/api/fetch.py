@@ -7,12 +7,13 @@ ids, v15 moves the replica's id into a tag, v16 the endpoints of other leaders.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
-from ottla.api.call import PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, PENDING, Call
 from ottla.api.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -21,6 +22,7 @@ from ottla.api.fetch_sessions import (
     Followed,
     Key,
 )
+from ottla.api.old_messages import Converted, Fetched, convert
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.errors import BrokerError
@@ -35,7 +37,6 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.records import legacy
 from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
@@ -50,6 +51,9 @@ _ZSTD_SINCE = 10
 _TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _NODE_ENDPOINTS_SINCE = 16
+
+
+_logger = logging.getLogger(__name__)
 
 
 class _Context(NamedTuple):
@@ -135,7 +139,7 @@ def _resolve(services: Services, session: FetchSession) -> None:
 class _Fetch:
     """One request under way."""
 
-    __slots__ = ("_call", "_context", "_is_replica", "_keys", "_refusals", "_services")
+    __slots__ = ("_call", "_context", "_converted", "_is_replica", "_keys", "_refusals", "_services")
 
     def __init__(self, services: Services, call: Call, context: _Context) -> None:
         self._services = services
@@ -143,6 +147,7 @@ class _Fetch:
         self._context = context
         self._refusals: dict[Key, ErrorCode] = {}  # of those that are not read
         self._keys: list[Key] = []  # of the entries that are read
+        self._converted: dict[Key, Converted] = {}  # for an old client
 
     def run(self, request: FetchRequest) -> object:
         entries: list[FetchEntry] = []
@@ -168,12 +173,16 @@ class _Fetch:
 
         def done(results: list[FetchResult]) -> None:
             nonlocal result
+            if self._call.version < _V2_SINCE and any(found.records for found in results):
+                self._convert(results)
+                return
             response = self._response(results)
             if in_handler:
                 result = response
             else:
                 self._call.reply(response)
 
+        self._call.is_slow = self._call.version < _V2_SINCE  # one such answer at a time
         wait = self._services.replicas.fetch(params, entries, done)
         in_handler = False
         if wait is not None:
@@ -206,6 +215,36 @@ class _Fetch:
             hard_max_bytes=version < _MAX_BYTES_SINCE,
         )
 
+    def _convert(self, results: list[FetchResult]) -> None:
+        """Answer when the records are old messages."""
+        services, call = self._services, self._call
+        followed = self._context.partitions
+        parts = [
+            Fetched(
+                found.records or b"",
+                followed[key].fetch_offset,
+                services.metadata.topic_config(found.partition.topic).decompression_max_bytes,
+            )
+            for key, found in zip(self._keys, results, strict=True)
+        ]
+        magic = 0 if call.version < 2 else 1
+
+        def work() -> list[Converted]:
+            return convert(parts, magic) if call.is_open else []
+
+        def done(converted: list[Converted] | None, error: BaseException | None) -> None:
+            if not call.is_open:
+                return
+            if converted is None:
+                _logger.error("converting records for %s failed", call, exc_info=error)
+                call.reply(CLOSE_CONNECTION)
+                return
+            self._converted = dict(zip(self._keys, converted, strict=True))
+            call.held_bytes = sum(len(made) for made in converted if isinstance(made, bytes))
+            call.reply(self._response(results))
+
+        services.replicas.conversions.submit(work, done)
+
     # -- the response
 
     def _response(self, results: list[FetchResult]) -> FetchResponse:
@@ -230,7 +269,7 @@ class _Fetch:
                         continue
                     if result.records and key in context.session.partitions:
                         context.session.served(key)
-                data = self._partition(result, followed.fetch_offset)
+                data = self._partition(result, key)
                 if result.error_code:
                     self._point_to_leader(response, data, result)
             topic = topics.get(key[0])
@@ -249,7 +288,7 @@ class _Fetch:
             )
         return response
 
-    def _partition(self, result: FetchResult, fetch_offset: int) -> PartitionData:
+    def _partition(self, result: FetchResult, key: Key) -> PartitionData:
         data = PartitionData(
             partition_index=result.partition.partition,
             error_code=result.error_code,
@@ -270,30 +309,20 @@ class _Fetch:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         if self._call.version < _ZSTD_SINCE:
-            self._make_readable(data, result, fetch_offset)
+            self._make_readable(data, result, key)
         return data
 
-    def _make_readable(self, data: PartitionData, result: FetchResult, first_offset: int) -> None:
+    def _make_readable(self, data: PartitionData, result: FetchResult, key: Key) -> None:
         """For a client that does not know today's records: zstd is refused, batches become old messages."""
         config = self._services.metadata.topic_config(result.partition.topic)
         if config.compression_type == "zstd":
             data.error_code, data.records = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
         elif self._call.version < _V2_SINCE and result.records:
-            records = result.records
-            fetched = records if isinstance(records, bytes) else b"".join(records)
-            try:
-                data.records = self._old_messages(fetched, first_offset, config.decompression_max_bytes)
-            except BrokerError as error:
-                data.error_code, data.records = error.code, b""
-
-    def _old_messages(self, fetched: bytes, first_offset: int, max_output_bytes: int) -> bytes:
-        whole = legacy.whole_batches_size(fetched)
-        if not whole:
-            return fetched  # a batch that does not fit: the client sees that it must ask for more
-        magic = 0 if self._call.version < 2 else 1
-        return legacy.from_v2(
-            fetched[:whole], magic, max_output_bytes=max_output_bytes, first_offset=first_offset
-        )
+            made = self._converted[key]
+            if isinstance(made, BrokerError):
+                data.error_code, data.records = made.code, b""
+            else:
+                data.records = made
 
     def _point_to_leader(self, response: FetchResponse, data: PartitionData, result: FetchResult) -> None:
         if result.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

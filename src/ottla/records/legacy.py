@@ -7,7 +7,9 @@ stay, headers and control batches have no place there and are left out.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -93,22 +95,51 @@ def from_v2(buf: Buffer, magic: int, *, max_output_bytes: int, first_offset: int
     batches are there. zstd has no place in these formats: UnsupportedCompressionTypeError.
     `max_output_bytes` caps what one batch may unpack to.
     """
+    found, _ = from_v2_within(
+        buf, magic, max_output_bytes=max_output_bytes, first_offset=first_offset, max_records=sys.maxsize
+    )
+    return found
+
+
+def from_v2_within(
+    buf: Buffer, magic: int, *, max_output_bytes: int, first_offset: int, max_records: int
+) -> tuple[bytes, int]:
+    """The same of no more than `max_records` records; how many there are.
+
+    It ends before the batch that has more than are left, and if that is the first, within it, counted from
+    `first_offset` on.
+    """
     view = memoryview(buf)
     parts: list[bytes | memoryview] = []
+    left = max_records
     for position, size in _batches(view):
+        count = _count(view, position, size)
+        if count > left and left < max_records:
+            break
         found_magic = view[position + batch.MAGIC_AT]
         if found_magic <= magic:
             parts.append(view[position : position + size])
             continue
         if found_magic == batch.MAGIC_V2:
-            codec, records = _read_v2(view, position, size, max_output_bytes)
+            codec, records = _read_v2(
+                view, position, size, max_output_bytes, first_offset if count > left else 0, left
+            )
         else:
             (message,) = read_messages(view, position, position + size)
             codec, records = message.codec, open_message(message, max_output_bytes=max_output_bytes)
         if codec is Codec.NONE:
             records = [record for record in records if record.offset >= first_offset]
         parts.append(build_message_set(records, magic, codec))
-    return b"".join(parts)
+        left -= count
+        if left <= 0:
+            break
+    return b"".join(parts), max_records - left
+
+
+def _count(view: memoryview, position: int, size: int) -> int:
+    if view[position + batch.MAGIC_AT] != batch.MAGIC_V2 or size < batch.HEADER_SIZE:
+        return 1
+    return max(1, batch.parse_header(view, position).count)
 
 
 def whole_batches_size(buf: Buffer) -> int:
@@ -136,9 +167,9 @@ def _batches(view: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _read_v2(
-    view: memoryview, position: int, size: int, max_output_bytes: int
+    view: memoryview, position: int, size: int, max_output_bytes: int, first_offset: int, max_records: int
 ) -> tuple[Codec, list[LegacyRecord]]:
-    """The codec and the records of the v2 batch, none if it is a control batch."""
+    """The codec and the first records of the v2 batch from `first_offset` on, none if it is a control batch."""
     if size < batch.HEADER_SIZE:
         raise CorruptRecordError(f"the batch at position {position} has an impossible size, {size}")
     header = batch.parse_header(view, position)
@@ -159,7 +190,8 @@ def _read_v2(
         length=batch.HEADER_SIZE - batch.OVERHEAD_SIZE + len(body),
         attributes=header.attributes & ~batch.CODEC_MASK,
     )
+    found = read_records(batch.HEADER.pack(*plain) + body, first_offset=first_offset)
     return header.codec, [
         LegacyRecord(record.offset, record.timestamp, header.timestamp_type, record.key, record.value)
-        for record in read_records(batch.HEADER.pack(*plain) + body)
+        for record in islice(found, max_records)
     ]

@@ -7,6 +7,7 @@ window by window, so that memory is bounded by a window and the largest record.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,8 +44,11 @@ def read_batches(buf: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHea
         position += header.size
 
 
-def read_records(buf: Buffer, position: int = 0, *, window_bytes: int = WINDOW_BYTES) -> Iterator[Record]:
-    """The records of the v2 batch at `position`. Its CRC is not checked; see kernel.scan for that."""
+def read_records(
+    buf: Buffer, position: int = 0, *, window_bytes: int = WINDOW_BYTES, first_offset: int = 0
+) -> Iterator[Record]:
+    """The records of the v2 batch at `position`, from `first_offset` on. Its CRC is not checked; see kernel.scan for
+    that."""
     header = _whole_batch(buf, position)
     base_timestamp = header.base_timestamp
     body = memoryview(buf)[position + HEADER_SIZE : position + header.size]
@@ -57,7 +61,8 @@ def read_records(buf: Buffer, position: int = 0, *, window_bytes: int = WINDOW_B
         while count == _ROWS:
             count, at, status = kernel.decode(data, at, len(data), header.base_offset, base_timestamp, rows)
             found += count
-            for start in range(0, count * kernel.REC_ROW, kernel.REC_ROW):
+            first = _rows_before(rows, count, first_offset) if first_offset else 0
+            for start in range(first * kernel.REC_ROW, count * kernel.REC_ROW, kernel.REC_ROW):
                 yield _record(data, rows[start : start + kernel.REC_ROW], header)
         if status == kernel.BAD_RECORD:
             break
@@ -67,6 +72,13 @@ def read_records(buf: Buffer, position: int = 0, *, window_bytes: int = WINDOW_B
             f"the batch at position {position} with base offset {header.base_offset} has {found} good records"
             f" of {header.count}"
         )
+
+
+def _rows_before(rows: array[int], count: int, offset: int) -> int:
+    """How many of the rows are of records before `offset`: all of them, as a rule."""
+    if count and rows[(count - 1) * kernel.REC_ROW + kernel.REC_OFFSET] < offset:
+        return count
+    return bisect_left(range(count), offset, key=lambda row: rows[row * kernel.REC_ROW + kernel.REC_OFFSET])
 
 
 def _whole_batch(buf: Buffer, position: int) -> BatchHeader:

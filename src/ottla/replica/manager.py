@@ -72,6 +72,7 @@ class ReplicaManager:
         self.delete_records = offsets.delete_records
         self.alter_replica_log_dirs = self._moves.alter
         self.describe_log_dirs = LogDirs(runtime, log_manager, self._moves).describe
+        self.conversions = runtime.lane("conversions")  # of records, for old clients
         self._background = Background(runtime, log_manager, self._hosted, self._lanes, config)
         self.when_ready = self._assignments.when_ready
 

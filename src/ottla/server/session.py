@@ -45,10 +45,12 @@ class Session:
         self._clock_ns = dispatcher.clock_ns
         self._watch = dispatcher.services.watch
         self._reader = FrameReader(buffers, max_bytes, self._fed)
+        self._budget = buffers.budget
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
         self._out_bytes = 0
+        self._held_bytes = 0  # of answers that the client has not taken yet, in memory made for them
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
         self.is_closing = False
@@ -122,6 +124,8 @@ class Session:
 
     def resume_writing(self) -> None:
         self._watch.enter()
+        if self._held_bytes:
+            self._let_go()
         self._resume("writing")
         self._watch.leave(self)
 
@@ -133,6 +137,8 @@ class Session:
         self._transport = None
         self.is_closing = True
         self._reader.close()
+        if self._held_bytes:
+            self._let_go()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
@@ -236,8 +242,12 @@ class Session:
         """Everything at the head of the line that has its answer leaves."""
         waiting = self._waiting
         while waiting and (parts := waiting[0].parts) is not None:
-            self._out_bytes += waiting.popleft().answer_bytes
+            call = waiting.popleft()
+            self._out_bytes += call.answer_bytes
             self._out += parts
+            if call.held_bytes:
+                self._held_bytes += call.held_bytes
+                self._budget.hold(call.held_bytes)
         if self._in_turn:
             return
         if self._out:
@@ -254,6 +264,13 @@ class Session:
             self._transport.write(b"".join(out))  # cheaper than handing them over one by one
         else:
             self._transport.writelines(out)
+        if self._held_bytes and "writing" not in self._paused_for:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """What was made for this client's answers has gone."""
+        held_bytes, self._held_bytes = self._held_bytes, 0
+        self._budget.let_go(held_bytes)
 
     # -- pausing and ending
 

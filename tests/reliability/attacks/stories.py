@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
-from tests.reliability.attacks import packed_batches
+from tests.reliability.attacks import old_fetches, packed_batches
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.scenarios import Case
 
@@ -18,6 +18,7 @@ Attack = Callable[[EmbeddedBroker, int, float], None]
 
 ATTACKS: dict[str, Attack] = {
     "packed batches": packed_batches.attack,
+    "old fetches": old_fetches.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
