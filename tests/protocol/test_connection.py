@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import subprocess
 import sys
 
 import pytest
@@ -232,7 +233,7 @@ def test_waiting_connections_go_on_in_the_order_they_came() -> None:
     buffers = make_buffers(LIMIT, LARGEST)
     holders = fill(buffers)
     holders.append(Peer(buffers, LARGEST))
-    holders[-1].send(framed(bytes(50_000)))  # has the loan
+    holders[-1].send(framed(bytes(SMALL + 1)))  # has the loan
     waiting = [Peer(buffers, LARGEST) for _ in range(5)]
     for peer in waiting:
         peer.send(framed(bytes(200_000)))
@@ -277,7 +278,7 @@ def test_a_waiting_connection_that_closes_leaves_the_queue() -> None:
     buffers = make_buffers(LIMIT, LARGEST)
     holders = fill(buffers)
     holders.append(Peer(buffers, LARGEST))
-    holders[-1].send(framed(bytes(50_000)))
+    holders[-1].send(framed(bytes(SMALL + 1)))
     gone, stays = Peer(buffers, LARGEST), Peer(buffers, LARGEST)
     for peer in (gone, stays):
         peer.send(framed(bytes(100_000)))
@@ -302,3 +303,77 @@ def test_many_that_wait_are_admitted_without_deep_recursion() -> None:
     buffers.budget.used_bytes -= buffers.budget.limit_bytes
     holder.reader.close()
     assert all(peer.rooms == 1 for peer in waiting)
+
+
+def test_small_frames_have_memory_of_their_own() -> None:
+    buffers = make_buffers(100 << 20, 8 << 20)
+    greedy = [Peer(buffers, 8 << 20) for _ in range(40)]
+    for peer in greedy:
+        peer.send_all(framed(bytes(8 << 20))[: 7 << 20])
+    assert not buffers.budget.has_room(1)
+    small = Peer(buffers, LARGEST)
+    small.send_all(framed(bytes(SMALL - 4)))
+    assert small.frames == [bytes(SMALL - 4)]
+
+
+def test_who_holds_much_leaves_room_for_others() -> None:
+    buffers = make_buffers(100 << 20, 8 << 20)
+    greedy = [Peer(buffers, 8 << 20) for _ in range(8)]
+    for peer in greedy:
+        peer.send_all(framed(bytes(8 << 20))[: 7 << 20])
+    assert buffers.budget.is_wanted
+    usual = Peer(buffers, 8 << 20)
+    usual.send_all(framed(bytes(1 << 20)))
+    assert usual.frames == [bytes(1 << 20)]
+
+
+_SHORT_OF_MEMORY = """
+import resource
+from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
+from ottla.protocol.connection import FrameReader, ProtocolError
+
+def use(reader, data):
+    try:
+        while data:
+            room = reader.get_buffer()[: len(data)]
+            room[:] = data[: len(room)]
+            reader.buffer_updated(len(room))
+            data = data[len(room) :]
+            while reader.next_frame() is not None:
+                pass
+            if reader.is_starved:
+                return "starved"
+    except ProtocolError as error:
+        return str(error)
+    return "ok"
+
+budget = MemoryBudget(64 << 20, 30 << 20)
+buffers = ReceiveBuffers(budget)
+frame = (20 << 20).to_bytes(4, "big") + bytes(20 << 20)
+first, second = (FrameReader(buffers, 30 << 20, lambda: None) for _ in range(2))
+print(use(first, memoryview(frame)[: 18 << 20]))
+print(use(second, memoryview(frame)[: 18 << 20]))
+third = FrameReader(buffers, 30 << 20, lambda: None)
+part = memoryview((2 << 20).to_bytes(4, "big") + bytes(1 << 20))
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 20), -1))
+print(use(third, part))
+third.close()
+first.close()  # the second is granted what it waited for, and there is none
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+print(use(second, b"x" * 10))
+second.close()
+print(budget.used_bytes, budget.is_wanted)
+print(use(first, frame))
+"""
+
+
+def test_memory_that_the_system_does_not_have_is_not_charged() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _SHORT_OF_MEMORY], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.stderr == ""
+    print(run.stdout)
+    lines = run.stdout.splitlines()
+    assert lines[2].startswith("the system has no memory for a request of")
+    assert lines[-2:] == ["0 False", "ok"]

@@ -141,7 +141,7 @@ def test_a_large_request_at_an_honest_pace_is_given_its_time(broker: EmbeddedBro
 
 def has_arrived(broker: EmbeddedBroker, sent: int, whole: int) -> bool:
     (session,) = broker.call(lambda: list(broker.broker.listener._sessions))
-    return session.partial_bytes == (sent if sent < whole else 0)
+    return session._reader.partial_bytes == (sent if sent < whole else 0)
 
 
 def test_connections_together_stay_within_the_budget_and_all_requests_get_through() -> None:

@@ -36,8 +36,8 @@ class FrameReader:
     """
 
     __slots__ = (
-        "_buffer", "_buffers", "_charged_bytes", "_end", "_largest_bytes", "_needed_bytes", "_on_room", "_start",
-        "is_starved", "max_frame_bytes",
+        "_buffer", "_buffers", "_charged_bytes", "_end", "_failure", "_largest_bytes", "_needed_bytes", "_on_room",
+        "_start", "is_starved", "max_frame_bytes",
     )  # fmt: skip
 
     def __init__(self, buffers: ReceiveBuffers, max_frame_bytes: int, on_room: Callable[[], None]) -> None:
@@ -45,6 +45,7 @@ class FrameReader:
         self._on_room = on_room
         self.max_frame_bytes = min(max_frame_bytes, buffers.budget.limit_bytes)
         self.is_starved = False
+        self._failure = ""  # why no more can be received
         self._largest_bytes = 0  # of the frames that came whole, and so may be expected again
         # What has arrived and not been given out: `_buffer[_start:_end]`, in a buffer of our own or in the shared one.
         self._buffer = _NOTHING
@@ -63,6 +64,11 @@ class FrameReader:
         """How much of it."""
         return self._end - self._start
 
+    @property
+    def charged_bytes(self) -> int:
+        """The memory that it holds for that."""
+        return self._charged_bytes
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes go. Valid until `buffer_updated`; other connections use the same one."""
         if self._charged_bytes:
@@ -78,6 +84,8 @@ class FrameReader:
         """The next frame, without its length; None when no more has arrived whole."""
         start = self._start
         available = self._end - start
+        if self._failure:
+            raise ProtocolError(self._failure)
         if available >= _PREFIX_BYTES:
             length: int = _LENGTH.unpack_from(self._buffer, start)[0]
             if not 0 <= length <= self.max_frame_bytes:
@@ -153,7 +161,7 @@ class FrameReader:
         if self._end < self._charged_bytes or self._keep_shared():
             return
         wanted = self._step_bytes()
-        if self._buffers.budget.request(self, wanted):
+        if self._buffers.budget.request(self, wanted, self._charged_bytes, self._needed_bytes):
             self._grow(wanted)
             return
         if not self._charged_bytes:
@@ -167,8 +175,11 @@ class FrameReader:
         budget = self._buffers.budget
         if self._start + self._needed_bytes > SHARED_BYTES or not budget.has_room(SHARED_BYTES):
             return False
+        try:
+            self._buffer = self._buffers.keep_shared()
+        except MemoryError as error:
+            raise self._out_of_memory() from error
         budget.take(SHARED_BYTES)
-        self._buffer = self._buffers.keep_shared()
         self._charged_bytes = SHARED_BYTES
         return True
 
@@ -189,23 +200,39 @@ class FrameReader:
     def on_granted(self, size_bytes: int) -> None:
         """The memory that was waited for is there."""
         self.is_starved = False
-        self._grow(size_bytes)
+        try:
+            self._grow(size_bytes)
+        except ProtocolError as error:
+            self._failure = str(error)
         self._on_room()
 
     def _grow(self, size_bytes: int) -> None:
-        """Use what has been charged."""
+        """Use what has been charged; if the system has none, that is given back."""
         if self._is_mapped:
             self._charged_bytes += size_bytes
-        elif size_bytes > LARGE_BYTES:
-            self._move(self._buffers.mapped(self._needed_bytes), size_bytes)
-        else:
-            self._move(self._buffers.new(size_bytes), size_bytes)
+            return
+        try:
+            if size_bytes > LARGE_BYTES:
+                buffer = self._buffers.mapped(self._needed_bytes)
+            else:
+                buffer = self._buffers.new(size_bytes)
+        except (MemoryError, OSError) as error:
+            self._buffers.budget.release(self, size_bytes, is_last=not self._charged_bytes)
+            raise self._out_of_memory() from error
+        self._move(buffer, size_bytes)
+
+    def _out_of_memory(self) -> ProtocolError:
+        return ProtocolError(f"the system has no memory for a request of {self._needed_bytes} bytes")
 
     def _keep(self) -> None:
         """Move what has arrived out of the shared buffer even if the budget is used up: it is read already."""
         size_bytes = self._buffers.rounded(self._end - self._start)
+        try:
+            buffer = self._buffers.new(size_bytes)
+        except MemoryError as error:
+            raise self._out_of_memory() from error
         self._buffers.budget.take(size_bytes)
-        self._move(self._buffers.new(size_bytes), size_bytes)
+        self._move(buffer, size_bytes)
 
     def _move(self, buffer: memoryview, charged_bytes: int) -> None:
         """Go on in another buffer."""

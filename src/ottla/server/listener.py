@@ -12,13 +12,18 @@ from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
 from ottla.server.session import Session
 
-SWEEP_MS = 5_000
-FRAME_GRACE_NS = 30 * 10**9  # a frame that takes longer than this must have come at least at the slowest rate
+SWEEP_MS = 1_000
+IDLE_SWEEPS = 5  # of them, one that looks at all connections
+# A frame must not come more slowly than this for longer than that: a little in general, more while others wait for the
+# memory that it holds.
+SLOWEST_BYTES_PER_S = 16 * 1024
+FRAME_GRACE_NS = 30 * 10**9
+SLOWEST_WANTED_BYTES_PER_S = 128 * 1024
+WANTED_GRACE_NS = 3 * 10**9
 SYSTEMS_CHOICE = -1
 # What a reader on the same machine has not taken yet stays in the processor's cache if it is little: four readers of 1
 # MiB at a time cost a quarter less than with the megabytes that the system chooses. Far away, those are needed.
 LOCAL_SEND_BYTES = 256 << 10
-SLOWEST_BYTES_PER_S = 16 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +41,8 @@ class Listener:
         self._sessions: set[Session] = set()
         self._per_address: dict[str, int] = {}
         self._refused = 0  # since the last sweep: one line is written for all of them
+        self._sweeps = 0
+        self._swept_ns = dispatcher.clock_ns()
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
         self.port = 0
 
@@ -114,26 +121,55 @@ class Listener:
             self._per_address.pop(host, None)
 
     def _sweep(self) -> None:
-        """End connections on which nothing happens, and those that send a frame too slowly to mean it."""
-        if self._refused > 1:
-            log.warning("refused %d more connections", self._refused - 1)
-        self._refused = 0
+        """Now and then look at all connections; when memory is short, at those that hold some, more often."""
         now_ns = self._dispatcher.clock_ns()
+        self._sweeps += 1
+        is_wanted = self.budget.is_wanted
+        if self._sweeps % IDLE_SWEEPS == 0 or now_ns - self._swept_ns > IDLE_SWEEPS * SWEEP_MS * 1_000_000:
+            if self._refused > 1:
+                log.warning("refused %d more connections", self._refused - 1)
+            self._refused = 0
+            self._end_idle(now_ns)
+            self._end_slow(now_ns, is_wanted)
+        elif is_wanted:
+            self._end_slow(now_ns, is_wanted)
+        self._sweeping = self._dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
+
+    def _end_idle(self, now_ns: int) -> None:
+        """End connections on which nothing happens."""
         idle_ns = self._now.connections_max_idle_ms * 1_000_000
         for session in list(self._sessions):
             if session.is_closing:  # and has not taken its last answers since the last time, or ever
                 session.abort()
-            elif session.frame_began_ns:
-                took_ns = now_ns - session.frame_began_ns
-                if took_ns > FRAME_GRACE_NS and session.partial_bytes * 10**9 < SLOWEST_BYTES_PER_S * took_ns:
-                    log.warning(
-                        "closing the connection from %s: a request did not arrive in time", session.address
-                    )
-                    session.abort()
-            elif 0 < idle_ns < now_ns - session.active_ns and not session.is_waiting:
+            elif (
+                not session.frame_began_ns
+                and 0 < idle_ns < now_ns - session.active_ns
+                and not session.is_waiting
+            ):
                 log.info("closing the idle connection from %s", session.address)
                 session.close()
-        self._sweeping = self._dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
+
+    def _end_slow(self, now_ns: int, is_wanted: bool) -> None:
+        """End connections that send a frame too slowly to mean it. What counts is what came lately, not what they sent
+        before: who sent much and then nothing holds the most memory of all."""
+        rate = SLOWEST_WANTED_BYTES_PER_S if is_wanted else SLOWEST_BYTES_PER_S
+        grace_ns = WANTED_GRACE_NS if is_wanted else FRAME_GRACE_NS
+        took_ns, self._swept_ns = now_ns - self._swept_ns, now_ns
+        for session in list(self._sessions):
+            came_bytes = session.received_bytes - session.seen_bytes
+            session.seen_bytes = session.received_bytes
+            if not session.frame_began_ns or came_bytes * 10**9 >= rate * took_ns:
+                session.late_ns = 0
+                continue
+            if not session.late_ns:
+                session.late_ns = max(session.frame_began_ns, now_ns - took_ns)
+            if now_ns - session.late_ns > grace_ns and (not is_wanted or session.charged_bytes):
+                log.warning(
+                    "closing the connection from %s: a request did not arrive in time%s",
+                    session.address,
+                    f", and others wait for the {session.charged_bytes} bytes it holds" if is_wanted else "",
+                )
+                session.abort()
 
     async def stop(self) -> None:
         """Accept no more, and end every connection after what it has been answered."""

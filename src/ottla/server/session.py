@@ -59,6 +59,9 @@ class Session:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.active_ns = 0  # when the last bytes came or went
+        self.received_bytes = 0
+        self.seen_bytes = 0  # of them, when the listener last looked at an unfinished frame
+        self.late_ns = 0  # since when that comes too slowly; 0: it does not
         self._done_ns = 0  # when a handler was last through
         self.frame_began_ns = (
             0  # when the first byte of a frame came that is still incomplete; 0: there is none
@@ -80,6 +83,7 @@ class Session:
     def buffer_updated(self, nbytes: int) -> None:
         self._watch.enter()
         self._reader.buffer_updated(nbytes)
+        self.received_bytes += nbytes
         self.active_ns = self._clock_ns()
         self._take_frames()
         self._watch.leave(self)
@@ -323,6 +327,6 @@ class Session:
         return bool(self._waiting)
 
     @property
-    def partial_bytes(self) -> int:
-        """How much of an incomplete frame has come."""
-        return self._reader.partial_bytes
+    def charged_bytes(self) -> int:
+        """The memory that an incomplete frame holds."""
+        return self._reader.charged_bytes

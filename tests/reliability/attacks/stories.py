@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
-from tests.reliability.attacks import old_fetches, packed_batches
+from tests.reliability.attacks import old_fetches, packed_batches, stalled_requests
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.scenarios import Case
 
@@ -19,6 +19,7 @@ Attack = Callable[[EmbeddedBroker, int, float], None]
 ATTACKS: dict[str, Attack] = {
     "packed batches": packed_batches.attack,
     "old fetches": old_fetches.attack,
+    "stalled requests": stalled_requests.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
