@@ -32,6 +32,7 @@ from ottla.replica.manager import ReplicaManager
 from ottla.runtime import Timer
 from ottla.server import gauges
 from ottla.server.dispatch import Dispatcher
+from ottla.server.garbage import Garbage
 from ottla.server.http import HttpServer
 from ottla.server.listener import Listener
 from ottla.server.loop import AsyncRuntime
@@ -103,6 +104,7 @@ class Broker:
         self.runtime = settings.make_runtime(asyncio.get_running_loop())
         self.metrics.turn_duration = self.runtime.watch.duration
         self.metrics.turn_processor = self.runtime.watch.processor
+        self.garbage = Garbage(self.metrics.turn_processor)
         self._stops.append(self._close_runtime)
         cluster_id = opened_dir.cluster_id(settings.fs, config.log_dirs, self.runtime)
         os.makedirs(os.path.dirname(settings.store_path) or ".", exist_ok=True)
@@ -224,6 +226,7 @@ class Broker:
     def _tick(self, expected_ms: float) -> None:
         """A regular turn of the loop: how late it comes shows what the loop was kept busy with."""
         metrics = self.metrics
+        self.garbage.look()
         metrics.loop_lag_ms = max(0.0, self.runtime.monotonic_ms() - expected_ms)
         metrics.loop_lag_max_ms = max(metrics.loop_lag_max_ms, metrics.loop_lag_ms)
         if not self.logs.online_dirs:

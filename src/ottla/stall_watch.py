@@ -19,6 +19,7 @@ from typing import Final
 from ottla.metrics import TurnTimes
 
 RESOLUTION_NS: Final = 1_000_000
+LONG_TURN_NS: Final = 5_000_000
 STALL_NS: Final = 50_000_000  # of processor time: then the log says whose request it was
 LONG_WAIT_NS: Final = 1_000_000_000  # of anything: the disk, another thread, another process
 QUIET_NS: Final = 1_000_000_000  # at most one line in that time
@@ -65,6 +66,10 @@ class StallWatch:
                 self._call_soon(self.end_turn)
             else:
                 self.end_turn()
+
+    def is_long(self) -> bool:
+        """Whether this turn has lasted so long that what can wait should be left to the next."""
+        return self._is_closing and time.monotonic_ns() - self._began_ns > LONG_TURN_NS
 
     def note(self, cause: object, took_ns: int) -> None:
         """A part of the work that is going on was done for `cause`, and took so long."""

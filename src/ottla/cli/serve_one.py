@@ -48,7 +48,7 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
     if broker.http is not None:
         log.info("metrics at http://%s/metrics", broker.http)
-    rest = asyncio.ensure_future(import_the_rest(metrics=broker.http is not None))
+    rest = asyncio.ensure_future(_settle(broker))
     halted = asyncio.ensure_future(broker.halted.wait())
     told = asyncio.ensure_future(stop.wait())
     await asyncio.wait((halted, told), return_when=asyncio.FIRST_COMPLETED)
@@ -62,6 +62,12 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     if broker.halted.is_set():
         log.error("every log directory is offline; nothing can be served")
         sys.exit(1)
+
+
+async def _settle(broker: Broker) -> None:
+    """What a start leaves for when clients are served already."""
+    await import_the_rest(metrics=broker.http is not None)
+    broker.garbage.take_over()
 
 
 class _Progress:

@@ -25,6 +25,9 @@ _LENGTH: Final = Struct(">i")
 _NOTHING: Final = memoryview(b"")
 
 
+def _nothing() -> None: ...
+
+
 class ProtocolError(Exception):
     """A peer that does not speak Kafka's protocol: its connection must be closed."""
 
@@ -144,6 +147,7 @@ class FrameReader:
         if self.is_starved:
             self._buffers.budget.cancel(self)
             self.is_starved = False
+        self._on_room = _nothing  # it leads back to the connection: garbage that nobody has to look for
         self._let_go()
 
     # -- memory of the unfinished frame

@@ -3,11 +3,15 @@
 A waiter is tried before it is watched, and each time one of its keys is checked. Not once more after it is watched, as
 in Kafka: here nothing can happen in between, all this is on one thread. Completed waiters stay in the lists of their
 other keys until those are checked, or until there are more of them than the purge interval.
+
+Thousands may watch one key. They are looked at a few milliseconds at a time, and in between the loop serves others;
+those that are left are looked at in the order in which they began to wait.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -15,6 +19,9 @@ from ottla.replica.timing_wheel import Entry, TimingWheel
 from ottla.runtime import LoopRuntime, Timer
 
 K = TypeVar("K", bound=Hashable)
+
+_AT_ONCE = 64  # waiters that are looked at in any case, before the clock is
+_TURN_MS = 2
 
 _logger = logging.getLogger(__name__)
 
@@ -53,11 +60,15 @@ class Purgatory(Generic[K]):
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._stale = 0  # places in the lists that completed waiters still hold
+        self._late: deque[tuple[K | None, Waiter[K]]] = (
+            deque()
+        )  # to be looked at; without a key, their time is over
+        self._has_turn = False
 
     @property
     def size(self) -> int:
         """Waiters in the lists, each counted once for every key: Kafka's PurgatorySize."""
-        return sum(map(len, self.watchers.values()))
+        return sum(map(len, self.watchers.values())) + len(self._late)
 
     @property
     def delayed(self) -> int:
@@ -86,25 +97,61 @@ class Purgatory(Generic[K]):
         self._arm()
 
     def check(self, key: K) -> int:
-        """Something about `key` changed: how many waiters that completed."""
+        """Something about `key` changed: how many waiters that completed so far."""
         watching = self.watchers.get(key)
         if watching is None:
             return 0
         # A completion may enter new waiters for the same key: they find a list of their own.
         del self.watchers[key]
+        if len(watching) > _AT_ONCE or self._late:
+            self._late.extend((key, waiter) for waiter in watching)
+            return self._look(_AT_ONCE)
         completed, left = 0, []
         for waiter in watching:
-            if waiter.is_done:
-                self._stale -= 1
-            elif waiter.can_complete(key):
-                waiter.watched -= 1
+            if self._try(key, waiter):
                 completed += 1
-                self._end(waiter, waiter.complete)
-            else:
+            elif not waiter.is_done:
                 left.append(waiter)
         if left:
             self.watchers[key] = left + self.watchers.get(key, [])
         return completed
+
+    def _try(self, key: K, waiter: Waiter[K]) -> bool:
+        """Complete a waiter that was taken out of the list of `key`, if it can be."""
+        if waiter.is_done:
+            self._stale -= 1
+            return False
+        if not waiter.can_complete(key):
+            return False
+        waiter.watched -= 1
+        self._end(waiter, waiter.complete)
+        return True
+
+    def _look(self, count: int) -> int:
+        """Look at the first `count` of those that are late, and leave the others to the next turns of the loop."""
+        late, completed = self._late, 0
+        for _ in range(min(count, len(late))):
+            if not late:  # whoever was answered came back here
+                break
+            key, waiter = late.popleft()
+            if key is None:
+                if not waiter.is_done:
+                    self._end(waiter, waiter.expire)
+            elif self._try(key, waiter):
+                completed += 1
+            elif not waiter.is_done:
+                self.watchers.setdefault(key, []).append(waiter)
+        if late and not self._has_turn:
+            self._has_turn = True
+            self._runtime.call_soon(self._take_turn)
+        return completed
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        until_ms = self._runtime.monotonic_ms() + _TURN_MS
+        self._look(_AT_ONCE)
+        while self._late and self._runtime.monotonic_ms() < until_ms:
+            self._look(_AT_ONCE)
 
     def cancel(self, waiter: Waiter[K]) -> None:
         """Nobody wants its answer any more: neither `complete` nor `expire` will be called."""
@@ -126,7 +173,7 @@ class Purgatory(Generic[K]):
             waiter.entry = None
         self._stale += waiter.watched
         waiter.watched = 0
-        if self._stale > self._purge_interval:
+        if self._stale - len(self._late) > self._purge_interval:
             self._purge()
 
     def _purge(self) -> None:
@@ -154,6 +201,6 @@ class Purgatory(Generic[K]):
         self._timer = None
         for waiter in self._wheel.advance(self._runtime.monotonic_ms()):
             waiter.entry = None
-            if not waiter.is_done:  # an earlier one's answer may have completed it
-                self._end(waiter, waiter.expire)
+            self._late.append((None, waiter))
+        self._look(_AT_ONCE)
         self._arm()

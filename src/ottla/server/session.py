@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 MAX_WAITING_CALLS: Final = 64
 MAX_HELD_BYTES: Final = 256 << 10  # of answers made in one turn before they are given to the transport
 MAX_COPIED_BYTES: Final = 16 << 10  # of small answers that leave together
-MAX_TURN_NS: Final = (
-    10_000_000  # then other connections have theirs: a megabyte of tiny requests takes a minute
-)
+# Then other connections have theirs: a megabyte of tiny requests takes a minute. When many have much to do, each gets
+# one request a turn.
+MAX_TURN_NS: Final = 5_000_000
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Session:
                 done_ns = self._done_ns
                 if self._out_bytes > MAX_HELD_BYTES:
                     self._flush()
-                if done_ns - self.active_ns > MAX_TURN_NS:
+                if done_ns - self.active_ns > MAX_TURN_NS or (reader.is_partial and self._watch.is_long()):
                     self._pause("others")
                     self._dispatcher.services.runtime.call_soon(self._next_turn)
                 if len(self._waiting) >= MAX_WAITING_CALLS:

@@ -1,0 +1,46 @@
+"""Very many fetches that wait for one partition: one record wakes them all, and then they hang up."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+from ottla.protocol import frame
+from ottla.testing.embedded import EmbeddedBroker
+from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
+
+TOPIC = "polled"
+POLLS = 30_000
+_A_CONNECTION = 60  # one more than a few, and the broker would not read on and not see that they hang up
+
+
+def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
+    """All of them are woken, and answered; as many again hang up while they wait."""
+    chance = random.Random(seed)
+    broker.create_topic(TOPIC)
+    connections = max(8, int(POLLS * share) // _A_CONNECTION)
+    waiting = lambda: broker.broker.replicas.purgatories.fetch.delayed  # noqa: E731
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker)) for _ in range(connections)]
+        for wire in wires:
+            wire.send_bytes(_polls(offset=0))
+        wait_until(lambda: waiting() == connections * _A_CONNECTION)
+        with Wire(broker) as producer:
+            producer.ask(PRODUCE, 9, produce(TOPIC, records(b"wake up")))
+        for wire in chance.sample(wires, len(wires)):
+            for _ in range(_A_CONNECTION):
+                answer = wire.receive(FETCH, 12)[1]
+                assert answer.responses[0].partitions[0].records
+        for wire in wires:
+            wire.send_bytes(_polls(offset=1))
+        wait_until(lambda: waiting() == connections * _A_CONNECTION)
+    wait_until(lambda: waiting() == 0)
+
+
+def _polls(offset: int) -> bytes:
+    asked = fetch(TOPIC, offset=offset, max_wait_ms=600_000)
+    return b"".join(
+        part
+        for number in range(_A_CONNECTION)
+        for part in frame.request_parts(FETCH, 12, number, "polls", asked)
+    )
