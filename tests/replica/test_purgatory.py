@@ -209,3 +209,30 @@ def test_every_wait_is_told_once_at_the_moment_a_simple_model_says(
             runtime.advance(value)
         assert [wish.told for wish in wishes] == list(expected.values())
         assert purgatory.delayed == len(waiting)
+
+
+def test_many_that_one_event_wakes_are_answered_in_turns_and_in_order(
+    purgatory: Purgatory[str], runtime: SimulatedRuntime
+) -> None:
+    ready: set[str] = set()
+    told: list[int] = []
+    for number in range(1000):
+        purgatory.watch(Wish({"a"}, ready, lambda number=number: told.append(number)), ["a"], 100)  # type: ignore[misc]
+    ready.add("a")
+    purgatory.check("a")
+    assert 0 < len(told) < 100
+    assert purgatory.size == 1000 - len(told)
+    runtime.run_pending()
+    assert told == list(range(1000))
+    assert purgatory.size == purgatory.delayed == 0
+
+
+def test_many_whose_time_is_over_are_answered_in_turns(
+    purgatory: Purgatory[str], runtime: SimulatedRuntime
+) -> None:
+    wishes = [Wish({"a"}, set()) for _ in range(1000)]
+    for wish in wishes:
+        purgatory.watch(wish, ["a"], 100)
+    runtime.advance(100)
+    runtime.run_pending()
+    assert [wish.told for wish in wishes] == [["expire"]] * 1000

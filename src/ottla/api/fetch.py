@@ -84,7 +84,10 @@ def _context(services: Services, call: Call, request: FetchRequest) -> _Context 
     session = cache.use(request.session_id, request.session_epoch, uses_topic_ids=by_id)
     if isinstance(session, ErrorCode):
         return session
+    had = len(session.partitions)
     session.change(wanted, _forgotten(call, request))
+    if len(session.partitions) > had and cache.drop_if_too_large(session):
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     if not session.partitions:
         cache.remove(session.session_id)
         return _Context({}, None)

@@ -20,6 +20,9 @@ INITIAL_EPOCH = 0  # a full request that would like a session
 NO_SESSION = 0
 EVICTION_MS = 120_000  # min.incremental.fetch.session.eviction.ms is fixed at two minutes in Kafka too
 _MAX_ID = 0x7FFFFFFF
+_PARTITIONS_A_SLOT = 100
+_LARGEST_SHARE = 4  # no session has more than a fourth of all partitions,
+_ALWAYS_ALLOWED = 1000  # or this many, where there are only few slots
 
 Key = tuple[uuid.UUID | str, int]
 
@@ -89,9 +92,15 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """All sessions of a broker, at most `slots` of them."""
+    """All sessions of a broker, at most `slots` of them, with at most a hundred times as many partitions.
+
+    It is partitions that take memory: a thousand sessions of all that a request can name would be gigabytes. Who gets
+    no session, or loses it, asks for everything each time, as clients do that know of none.
+    """
 
     def __init__(self, runtime: LoopRuntime, slots: int) -> None:
+        self._max_partitions = max(slots * _PARTITIONS_A_SLOT, _ALWAYS_ALLOWED)
+        self._max_of_one = max(self._max_partitions // _LARGEST_SHARE, _ALWAYS_ALLOWED)
         self._runtime = runtime
         self._slots = slots
         self._sessions: dict[int, FetchSession] = {}  # least recently used first
@@ -101,14 +110,15 @@ class FetchSessionCache:
 
     @property
     def partitions(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
+        # A list first: `/metrics` asks on a thread of its own.
+        return sum(len(session.partitions) for session in list(self._sessions.values()))
 
     def remove(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
     def begin(self, partitions: dict[Key, Followed], *, uses_topic_ids: bool) -> int:
         """A new session's id, or NO_SESSION if there is no room for it."""
-        if not self._make_room(len(partitions)):
+        if self._is_too_much(len(partitions)) or not self._make_room(len(partitions)):
             return NO_SESSION
         session_id = self._new_id()
         now_ms = self._runtime.monotonic_ms()
@@ -129,6 +139,16 @@ class FetchSessionCache:
         session.used_ms = self._runtime.monotonic_ms()
         self._sessions[session_id] = self._sessions.pop(session_id)
         return session
+
+    def drop_if_too_large(self, session: FetchSession) -> bool:
+        """Remove a session that has grown past what there is room for; True if that was so."""
+        if not self._is_too_much(0) and len(session.partitions) <= self._max_of_one:
+            return False
+        self.remove(session.session_id)
+        return True
+
+    def _is_too_much(self, more: int) -> bool:
+        return more > self._max_of_one or self.partitions + more > self._max_partitions
 
     def _new_id(self) -> int:
         while True:

@@ -68,7 +68,8 @@ class Purgatory(Generic[K]):
     @property
     def size(self) -> int:
         """Waiters in the lists, each counted once for every key: Kafka's PurgatorySize."""
-        return sum(map(len, self.watchers.values())) + len(self._late)
+        # A list first: `/metrics` asks on a thread of its own.
+        return sum(map(len, list(self.watchers.values()))) + len(self._late)
 
     @property
     def delayed(self) -> int:

@@ -1,4 +1,8 @@
-"""The numbers that are read rather than counted: sizes of logs, purgatories, sessions, connections."""
+"""The numbers that are read rather than counted: sizes of logs, purgatories, sessions, connections.
+
+They are read on another thread than the one that changes them, which goes on meanwhile: a number may be a moment old,
+and what is gone through is a copy.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
     """Everything a broker reports besides its counters."""
 
     def log_numbers(name: str) -> Mapping[tuple[str, ...], float]:
-        return {(tp.topic, str(tp.partition)): getattr(log, name) for tp, log in logs.logs.items()}
+        return {(tp.topic, str(tp.partition)): getattr(log, name) for tp, log in list(logs.logs.items())}
 
     by_partition = ("topic", "partition")
     for attribute, metric, text in (

@@ -21,6 +21,7 @@ class HttpServer:
         self._metrics = metrics
         self._health = health
         self._server: asyncio.Server | None = None
+        self._rendering = asyncio.Lock()
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
@@ -34,32 +35,35 @@ class HttpServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), READ_TIMEOUT_S)
-            writer.write(self._answer(head))
+            writer.write(await self._answer(head))
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
             log.debug("an HTTP request broke off")
         finally:
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split()
         if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", "text/plain", b"only GET is answered here\n")
         path = words[1].partition(b"?")[0]
         if path == b"/metrics":
-            from ottla.server import (
-                prometheus,
-            )  # prometheus-client takes longer to import than the broker to start
-
-            return _response(
-                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics)
-            )
+            async with self._rendering:
+                body = await asyncio.to_thread(_render, self._metrics)
+            return _response("200 OK", "text/plain; version=0.0.4; charset=utf-8", body)
         if path == b"/healthz":
             healthy, text = self._health()
             return _response(
                 "200 OK" if healthy else "503 Service Unavailable", "text/plain", f"{text}\n".encode()
             )
         return _response("404 Not Found", "text/plain", b"try /metrics or /healthz\n")
+
+
+def _render(metrics: Metrics) -> bytes:
+    """With thousands of partitions this takes the better part of a second: too long for the loop."""
+    from ottla.server import prometheus  # prometheus-client takes longer to import than the broker to start
+
+    return prometheus.render(metrics)
 
 
 def _response(status: str, content_type: str, body: bytes) -> bytes:

@@ -55,7 +55,8 @@ class _BrokerCollector(Collector):
             yield family
 
     def _requests(self) -> Iterator[Metric]:
-        requests = {APIS[key].name: counted for key, counted in self._metrics.requests.items() if key in APIS}
+        counts = dict(self._metrics.requests)  # a copy: the loop goes on while this thread reads
+        requests = {APIS[key].name: counted for key, counted in counts.items() if key in APIS}
         count = CounterMetricFamily("kafka_network_requests", "Requests answered.", labels=["request"])
         for name, counted in requests.items():
             count.add_metric([name], counted.count)

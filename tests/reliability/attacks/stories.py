@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
-from tests.reliability.attacks import long_polls, old_fetches, packed_batches, stalled_requests
+from tests.reliability.attacks import long_polls, old_fetches, packed_batches, scrapes, stalled_requests
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.scenarios import Case
 
@@ -21,6 +21,7 @@ ATTACKS: dict[str, Attack] = {
     "old fetches": old_fetches.attack,
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
+    "scrapes": scrapes.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
@@ -32,7 +33,7 @@ def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
 
 
 def run(name: str, attack: Attack, seed: int, share: float, bound_ms: float = TURN_MS) -> None:
-    with EmbeddedBroker({"log.cleaner.enable": "false"}) as broker, Neighbour(broker) as neighbour:
+    with EmbeddedBroker({"log.cleaner.enable": "false"}, http=True) as broker, Neighbour(broker) as neighbour:
         garbage = broker.broker.garbage
         broker.call(garbage.take_over)  # as `ottla serve` does
         try:
