@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.coordinator import group_join
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
@@ -446,3 +447,28 @@ def test_a_join_that_waited_is_told_when_the_coordinator_goes(world: World) -> N
     assert commit(world, neighbour, 1) == ErrorCode.NOT_COORDINATOR
     assert waiting.answer.error_code == ErrorCode.NOT_COORDINATOR
     partition.is_leader = True
+
+
+def test_what_members_say_of_themselves_has_a_limit(make_world: MakeWorld) -> None:
+    world = make_world()
+    greedy = Consumer(world, metadata=bytes(group_join.MAX_MEMBER_BYTES + 1))
+    assert greedy.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    twice = Consumer(
+        world, metadata=bytes(group_join.MAX_MEMBER_BYTES // 2 + 1), protocols=("range", "sticky")
+    )
+    assert twice.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_what_all_members_say_together_has_a_limit(make_world: MakeWorld) -> None:
+    world = make_world()
+    large = [
+        Consumer(world, metadata=bytes(group_join.MAX_MEMBER_BYTES), instance=str(number))
+        for number in range(16)
+    ]
+    for one in large:
+        assert not one.send_join().answers
+    late = Consumer(world, instance="late")
+    assert late.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    again = Consumer(world, instance="3")
+    assert not again.send_join().answers  # it says less than the one whose place it takes
+    assert not late.send_join().answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.coordinator import topic_patterns
 from ottla.coordinator.pattern_syntax import PatternError
 from ottla.coordinator.topic_patterns import NamePattern
 
@@ -126,3 +128,20 @@ def test_random_patterns_match_what_pythons_match(pattern: str, names: list[str]
     compiled: Any = NamePattern(pattern)
     for name in names:
         assert compiled.matches(name) == bool(re.fullmatch(pattern, name)), (pattern, name)
+
+
+def test_what_is_remembered_of_a_large_pattern_is_bounded() -> None:
+    compiled = NamePattern("(a?b?c?){300}x")
+    chance = random.Random(1)
+    for _ in range(5):
+        compiled.matches("".join(chance.choices("abc", k=249)))
+    remembered = sum(len(key[0]) + len(states) for key, states in compiled._seen.items())
+    assert 0 < remembered <= topic_patterns._MAX_REMEMBERED
+
+
+def test_a_long_name_is_matched_in_many_steps() -> None:
+    compiled = NamePattern("(a?b?c?){300}")
+    most = before = 0
+    for _ in compiled.steps("abc" * 80):
+        most, before = max(most, compiled.work - before), compiled.work
+    assert 0 < most < 8_000

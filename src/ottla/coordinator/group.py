@@ -63,6 +63,11 @@ class Member:
         self.timer: Timer | None = None
         self.timer_due_ms = 0
 
+    @property
+    def metadata_bytes(self) -> int:
+        """How much it says in all of them."""
+        return sum([len(data) for _, data in self.protocols])
+
     def metadata(self, protocol: str | None) -> bytes:
         """What the member says in a protocol."""
         return next((data for name, data in self.protocols if name == protocol), b"")
@@ -94,6 +99,7 @@ class Group:
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self._supported: Counter[str] = Counter()
+        self.metadata_bytes = 0  # that its members have brought
 
     @classmethod
     def restored(cls, group_id: str, value: GroupValue) -> Group:
@@ -219,18 +225,22 @@ class Group:
     def _put(self, member: Member) -> None:
         self.members[member.member_id] = member
         self._supported.update(name for name, _ in member.protocols)
+        self.metadata_bytes += member.metadata_bytes
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
     def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
         self._supported.subtract(name for name, _ in member.protocols)
+        self.metadata_bytes -= member.metadata_bytes
         member.protocols = protocols
+        self.metadata_bytes += member.metadata_bytes
         self._supported.update(name for name, _ in protocols)
 
     def remove(self, member: Member) -> None:
         """Forget a member. If it led, another one does."""
         del self.members[member.member_id]
         self._supported.subtract(name for name, _ in member.protocols)
+        self.metadata_bytes -= member.metadata_bytes
         self.joining.discard(member.member_id)
         self.not_synced.discard(member.member_id)
         if member.instance_id is not None:

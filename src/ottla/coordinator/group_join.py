@@ -14,6 +14,10 @@ from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
+# What members say of themselves is kept, written to the log, and told to their leader in one answer.
+MAX_MEMBER_BYTES = 1 << 20
+MAX_GROUP_BYTES = 16 << 20
+
 _ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
 
@@ -59,7 +63,7 @@ class Joins:
                 return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
-        if not self._has_room(group, request.member_id):
+        if not self._has_room(group, request.member_id) or not _has_room_for(group, joining):
             self._drop_pending(group, request.member_id)
             response: object = _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not request.member_id:
@@ -196,6 +200,15 @@ class Joins:
         self._wait(group, member, joining.reply, fx)
         self._rebalances.prepare_or_complete(group, fx)
         return LATER
+
+
+def _has_room_for(group: Group, joining: Joining) -> bool:
+    size_bytes = sum(len(entry.metadata) for entry in joining.request.protocols)
+    if not size_bytes:
+        return True
+    known = group.members.get(joining.request.member_id)
+    held_bytes = group.metadata_bytes - (0 if known is None else known.metadata_bytes)
+    return size_bytes <= MAX_MEMBER_BYTES and held_bytes + size_bytes <= MAX_GROUP_BYTES
 
 
 def _refused(member_id: str, code: int) -> JoinGroupResponse:

@@ -7,10 +7,11 @@ it is done in pieces, between other commands.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from weakref import WeakSet
 
 from ottla.cluster.image import ClusterImage
 from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerMember
@@ -24,7 +25,10 @@ from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 
 _MIN_INTERVAL_MS = 10_000
-_PIECE_STEPS = 20_000  # of matching, between other work
+_PIECE_STEPS = (
+    20_000  # of matching, between other work: for all groups whose patterns are looked up at the time
+)
+_LEAST_STEPS = 200
 
 Allowed = Callable[[str], bool]  # whether whoever asks may see a topic
 
@@ -37,8 +41,10 @@ class PatternChange(Enum):
     KNOWN = 2  # another one, or none any more
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Search:
+    """Under way until it is done, or until its shard is gone."""
+
     group_id: str
     patterns: list[NamePattern]
     names: list[str]
@@ -46,6 +52,21 @@ class _Search:
     begun_ms: int
     allowed: Allowed
     found: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def work(self) -> int:
+        return sum(pattern.work for pattern in self.patterns)
+
+    def steps(self) -> Generator[None, None, None]:
+        """All names against all patterns."""
+        for name in self.names:
+            for pattern in self.patterns:
+                if (yield from pattern.steps(name)):
+                    self.found[pattern.pattern].add(name)
+            yield
+
+
+_SEARCHES: WeakSet[_Search] = WeakSet()  # of all shards of this process, which share a loop
 
 
 class PatternResolver:
@@ -125,18 +146,18 @@ class PatternResolver:
         search = _Search(group.group_id, patterns, list(image.topics), image.revision, now_ms, allowed)
         search.found = {pattern: set() for pattern in wanted}
         self._busy.add(group.group_id)
-        self._shard.call_later(0, partial(self._go_on, search))
+        _SEARCHES.add(search)
+        self._shard.call_later(0, partial(self._go_on, search, search.steps()))
 
-    def _go_on(self, search: _Search, state: object, now_ms: int) -> Result[GroupRecord]:
-        limit = sum(pattern.work for pattern in search.patterns) + _PIECE_STEPS
-        while search.names and sum(pattern.work for pattern in search.patterns) < limit:
-            name = search.names.pop()
-            for pattern in search.patterns:
-                if pattern.matches(name):
-                    search.found[pattern.pattern].add(name)
-        if search.names:
-            self._shard.call_later(0, partial(self._go_on, search))
-            return Result()
+    def _go_on(
+        self, search: _Search, steps: Generator[None, None, None], state: object, now_ms: int
+    ) -> Result[GroupRecord]:
+        limit = search.work + max(_LEAST_STEPS, _PIECE_STEPS // len(_SEARCHES))
+        for _ in steps:
+            if search.work >= limit:
+                self._shard.call_later(0, partial(self._go_on, search, steps))
+                return Result()
+        _SEARCHES.discard(search)
         self._busy.discard(search.group_id)
         group = self._groups.get(search.group_id)
         return Result() if group is None else Result(records=self._finish(group, search))

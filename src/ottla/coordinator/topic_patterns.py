@@ -2,10 +2,13 @@
 
 Python's `re` tries one way after the other, and a pattern can be made so that there are more ways than time. Here all
 ways are followed at once (Thompson's construction): a step of a name costs at most as much as the pattern has states,
-and the sets of states that were met are remembered.
+and the sets of states that were met are remembered, as far as they do not become too many. A long name takes many
+steps: `steps` lets others have their turn in between.
 """
 
 from __future__ import annotations
+
+from collections.abc import Generator
 
 from ottla.coordinator.pattern_syntax import (
     AT_END,
@@ -23,7 +26,7 @@ from ottla.coordinator.pattern_syntax import (
 )
 
 _MAX_STATES = 2000
-_MAX_SETS = 1000  # that are remembered
+_MAX_REMEMBERED = 20_000  # states in the sets that are remembered: about a megabyte
 
 _States = frozenset[int]
 
@@ -41,9 +44,19 @@ class NamePattern:
         self._final = self._state()
         self._first = self._compile(parse_pattern(pattern, alphabet), self._final)
         self._seen: dict[tuple[_States, str, str], _States] = {}
+        self._remembered = 0  # states in it
 
     def matches(self, name: str) -> bool:
         """Whether the whole name is what the pattern says."""
+        steps = self.steps(name)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return bool(end.value)
+
+    def steps(self, name: str) -> Generator[None, None, bool]:
+        """The same, and a pause after each step that was new."""
         states = self._closure([self._first], "", name[:1])
         for at, char in enumerate(name):
             if not states:
@@ -61,11 +74,17 @@ class NamePattern:
                 ]
                 known = self._closure(taken, char, following)
                 self.work += len(states)
-                if len(self._seen) >= _MAX_SETS:
-                    self._seen.clear()
-                self._seen[key] = known
+                self._remember(key, known)
+                yield
             states = known
         return self._final in states
+
+    def _remember(self, key: tuple[_States, str, str], known: _States) -> None:
+        self._remembered += len(key[0]) + len(known)
+        if self._remembered > _MAX_REMEMBERED:
+            self._seen.clear()
+            self._remembered = len(key[0]) + len(known)
+        self._seen[key] = known
 
     def _closure(self, states: list[int], before: str, after: str) -> _States:
         """All states that are reached without taking anything."""

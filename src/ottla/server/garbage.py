@@ -36,6 +36,7 @@ class Garbage:
         gc.freeze()
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*self._thresholds[:2], _NEVER)
+        self._due_ns = time.monotonic_ns() + _MIN_PAUSE_NS
         self._is_ours = True
 
     def give_back(self) -> None:
