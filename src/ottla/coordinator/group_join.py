@@ -203,10 +203,12 @@ class Joins:
 
 
 def _has_room_for(group: Group, joining: Joining) -> bool:
-    size_bytes = sum(len(entry.metadata) for entry in joining.request.protocols)
+    request = joining.request
+    size_bytes = sum(len(entry.metadata) for entry in request.protocols)
     if not size_bytes:
         return True
-    known = group.members.get(joining.request.member_id)
+    member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
+    known = group.members.get(member_id)
     held_bytes = group.metadata_bytes - (0 if known is None else known.metadata_bytes)
     return size_bytes <= MAX_MEMBER_BYTES and held_bytes + size_bytes <= MAX_GROUP_BYTES
 
