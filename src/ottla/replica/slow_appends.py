@@ -180,8 +180,8 @@ class SlowAppend:
         batch = checked
         try:
             partition = self._slow.appends.partition(self._left[0][1])
-            partition.leader_log()
-            if partition.goes_by_lane:
+            log = partition.leader_log()
+            if partition.goes_by_lane or log.rolls_slowly(batch.data):
                 self._slow.lanes.on(
                     partition,
                     lambda _: partition.append_validated(batch, self._acks),

@@ -39,6 +39,8 @@ from ottla.storage.segment_set import SegmentSet
 from ottla.storage.swap import swap_in
 from ottla.storage.validation import Origin, Validated
 
+_MANY_PRODUCERS = 500  # whose snapshot takes a few milliseconds
+
 
 class AppendInfo(NamedTuple):
     """What an append did. A duplicate was not written again: its offsets are those of the first time."""
@@ -150,6 +152,8 @@ class Log:
         """
         self.dir.check_online()
         now_ms = self._runtime.now_ms()
+        if max_unpacked_bytes != validation.UNLIMITED and self.rolls_slowly(records):
+            raise validation.TakesLongError
         return self._append_checked(
             validation.validate(
                 records, self.end_offset, leader_epoch, self.config, now_ms, origin, max_unpacked_bytes
@@ -344,6 +348,17 @@ class Log:
         if self._must_roll(active, size, max_timestamp, last_offset, now_ms):
             return self.roll(first_offset)
         return active
+
+    def rolls_slowly(self, records: Bytes) -> bool:
+        """Whether this batch begins a segment, and the snapshot for that takes long to write."""
+        if len(self.producers.producers) < _MANY_PRODUCERS:
+            return False
+        size, now_ms = len(records), self._runtime.now_ms()
+        at = batch.MAX_TIMESTAMP_AT
+        timestamp = (
+            int.from_bytes(records[at : at + 8], "big", signed=True) if size >= batch.HEADER_SIZE else 0
+        )
+        return self._must_roll(self._active, size, max(now_ms, timestamp), self.end_offset + size, now_ms)
 
     def _must_roll(
         self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
-from tests.reliability.attacks import long_polls, old_fetches, packed_batches, scrapes, stalled_requests
+from tests.reliability.attacks import (
+    long_polls,
+    old_fetches,
+    packed_batches,
+    producer_ids,
+    scrapes,
+    stalled_requests,
+)
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.scenarios import Case
 
@@ -22,6 +29,7 @@ ATTACKS: dict[str, Attack] = {
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
     "scrapes": scrapes.attack,
+    "producer ids": producer_ids.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
