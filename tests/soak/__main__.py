@@ -29,6 +29,7 @@ from tests.reliability import (
     torn_files,
     transaction_kills,
 )
+from tests.reliability.attacks import stories as attacks
 from tests.reliability.scenarios import Case, CaseError, run_cases
 
 # Each check, and with how many seeds its full count is reached.
@@ -41,6 +42,7 @@ CHECKS: dict[str, tuple[ModuleType, int]] = {
     "kill_under_load": (kill_under_load, 1),
     "broker_power_loss": (broker_power_loss, 6),
     "crowds": (crowds, 1),
+    "attacks": (attacks, 1),
     "transaction_kills": (transaction_kills, 6),
     "exactly_once": (exactly_once, 1),
     "groups_under_fire": (groups_under_fire, 1),
