@@ -61,6 +61,7 @@ def run_brokers(count: int, words: Sequence[str]) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as one broker does
     while not stopping:
         for child in children:
             child.look()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.config.log_config import TOPIC_KEYS
+from ottla.config.security import refuse_security
 from ottla.config.serving_config import ServingConfig
 from ottla.config.values import (
     ANY,
@@ -98,7 +99,8 @@ class BrokerConfig(ServingConfig):
 
     @classmethod
     def from_properties(cls, props: Mapping[str, str]) -> BrokerConfig:
-        """Checked settings. Keys that are not a broker's are left alone: `unknown_keys` names them."""
+        """Checked settings. Keys that are not a broker's are left alone: kafka_keys.py names them."""
+        refuse_security(props)
         values = {name: resolve(key, props, props).value for name, key in FIELDS.items()}
         config = cls(**values, properties=dict(props))
         if config.node_id < 0:
@@ -167,8 +169,3 @@ DYNAMIC_BROKER_KEYS = frozenset(
         "transaction.partition.verification.enable",
     }
 )
-
-
-def unknown_keys(props: Mapping[str, str]) -> list[str]:
-    """The keys of a broker's file that have no effect here, whether Kafka knows them or nobody does."""
-    return sorted(key for key in props if key not in BROKER_KEYS)
