@@ -125,7 +125,7 @@ class Broker:
         self.logs = LogManager(
             self.settings.fs,
             self.runtime,
-            config,
+            metadata.broker_config,
             defaults=metadata.topic_config(""),
             topic_configs={name: metadata.topic_config(name) for name in metadata.image.topics},
             node_id=config.node_id,
@@ -133,7 +133,12 @@ class Broker:
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
         self.replicas = ReplicaManager(
-            self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
+            self.runtime,
+            self.logs,
+            metadata.broker_config,
+            config.node_id,
+            self.metrics,
+            config_of=metadata.topic_config,
         )
         self._stops.append(self._close_logs)
         self._write_pid_files()
@@ -197,6 +202,8 @@ class Broker:
             nudges.send()
 
     def _apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
+        if old.broker_configs is not new.broker_configs:
+            self.replicas.configure_broker(self.metadata.broker_config)
         self.replicas.apply_image(old, new)
         self.replicas.when_ready(ready)
 

@@ -29,6 +29,9 @@ class Runtime(Protocol):
     def monotonic_ms(self) -> int:
         """Time that never goes back, for intervals."""
 
+    def sleep_ms(self, ms: float) -> None:
+        """Wait that long; for blocking work, never on the owner's thread."""
+
     def randrange(self, stop: int) -> int:
         """A number in [0, stop)."""
 
@@ -85,6 +88,9 @@ class SystemRuntime:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def sleep_ms(self, ms: float) -> None:
+        time.sleep(ms / 1000)
 
     def randrange(self, stop: int) -> int:
         return random.randrange(stop)

@@ -102,9 +102,43 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"ottla {version_of('ottla')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Only there to make `ottla` a group."""
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option("--log-level", metavar="LEVEL", help="Show log lines: debug, info, warning or error."),
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--log-format", metavar="FORMAT", help="Log lines as text or json.")
+    ] = None,
+) -> None:
+    from ottla.cli import logs
+
+    for name, value, known in (("level", log_level, logs.LEVELS), ("format", log_format, logs.FORMATS)):
+        if value is not None and value.lower() not in known:
+            raise typer.BadParameter(
+                f"{value!r} is not one of {', '.join(known)}", param_hint=f"--log-{name}"
+            )
+    if context.invoked_subcommand == "serve":  # which sets up its own
+        context.obj = [
+            f"--log-{name}={value}"
+            for name, value in (("level", log_level), ("format", log_format))
+            if value is not None
+        ]
+    elif log_level is not None or log_format is not None:
+        logs.set_up_logging(log_level or "info", log_format or "text")
 
 
 @app.command()

@@ -209,4 +209,7 @@ def notes(options: Options) -> Iterator[tuple[int, str]]:
     entries = config.listeners if "listeners" in properties else ()
     for entry in entries:
         if entry.partition("://")[0] in config.controller_listener_names:
-            yield logging.INFO, f"{entry} is a controller's listener; ottla has no controller and does not open it"
+            yield (
+                logging.INFO,
+                f"{entry} is a controller's listener; ottla has no controller and does not open it",
+            )

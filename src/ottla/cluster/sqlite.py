@@ -122,9 +122,21 @@ def _explain(path: str, error: sqlite3.Error) -> str:
             "run `ottla adopt` to make it anew from the log directories"
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"{path} has been locked by another process for {_BUSY_TIMEOUT_MS // 1000} s"
+        return (
+            f"{path} has been locked by another process for {_BUSY_TIMEOUT_MS // 1000} s; stop what uses it, "
+            "such as an open sqlite3"
+        )
     if primary == sqlite3.SQLITE_FULL:
-        return f"{path} cannot be written: the disk is full"
+        return f"{path} cannot be written: the disk is full; free some space, then try again"
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return (
+            f"{path} cannot be opened or made; check that its directory is there, that it may be written to, and "
+            "that no directory has the file's name"
+        )
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return f"{path} cannot be written ({error}); run as the user who owns it, on a disk that is not read-only"
+    if primary == sqlite3.SQLITE_IOERR:
+        return f"{path} cannot be read or written ({error}); the disk may be full or failing, see the system's log"
     return f"{path}: {error}"
 
 

@@ -55,7 +55,7 @@ class BrokerConfig(ServingConfig):
         "How many threads recover the partitions of one directory at start, and flush them at stop.")
     log_flush_scheduler_interval_ms: int = broker_key(
         "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
-        "How often the broker looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
+        "The longest time between two looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
         "How often the recovery points, up to which logs are known to be flushed, are written down.")
@@ -85,7 +85,7 @@ class BrokerConfig(ServingConfig):
         "How full the cleaner's map of keys may get before a pass ends.")
     log_cleaner_io_max_bytes_per_second: float = broker_key(
         "log.cleaner.io.max.bytes.per.second", DOUBLE, sys.float_info.max, _POSITIVE,
-        "The cleaner's reads and writes together stay below this rate on average.")
+        "The reads and writes of all cleaner threads together stay below this rate on average.")
     log_cleaner_backoff_ms: int = broker_key(
         "log.cleaner.backoff.ms", LONG, 15 * SECOND_MS, at_least(0),
         "How long the cleaner rests when no log needs it.")

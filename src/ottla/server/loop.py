@@ -33,6 +33,9 @@ class AsyncRuntime:
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
+    def sleep_ms(self, ms: float) -> None:
+        time.sleep(ms / 1000)
+
     def randrange(self, stop: int) -> int:
         return random.randrange(stop)
 

@@ -16,6 +16,7 @@ from ottla.storage.cleaner import CleanedGroup, Cleaner
 from ottla.storage.compaction import Plan
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
+from ottla.storage.throttle import Throttle
 
 Cleaned = Callable[[Log, int], None]  # a log and its new first dirty offset
 OnOwner = Callable[[Log, Callable[[], None], Done[None]], None]
@@ -27,11 +28,17 @@ class LogCleaner:
     def __init__(self, runtime: Runtime, config: BrokerConfig) -> None:
         self._runtime = runtime
         self._config = config
+        self._throttle = Throttle(runtime, config.log_cleaner_io_max_bytes_per_second)
         self._under_way: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, BaseException] = {}
         self.run_on_owner: OnOwner = (
             at_once  # replaced where logs may belong to another thread than the caller's
         )
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; a cleaning under way goes on as it began, but for its rate."""
+        self._config = config
+        self._throttle.bytes_per_second = config.log_cleaner_io_max_bytes_per_second
 
     @property
     def may_start(self) -> bool:
@@ -66,10 +73,15 @@ class LogCleaner:
     def begin(self, log: Log, plan: Plan, done: Cleaned) -> None:
         """Clean a log as planned; `done` comes only if all went well."""
         self._under_way.add(log.partition)
+
+        def should_stop() -> bool:
+            return self._is_void(log, plan)
+
         cleaner = plan.cleaner(
             self._config.log_cleaner_dedupe_buffer_size // max(1, self._config.log_cleaner_threads),
             self._config.log_cleaner_io_buffer_load_factor,
-            lambda: self._is_void(log, plan),
+            should_stop,
+            lambda size: self._throttle.took(size, should_stop),
         )
         _Cleaning(self, log, plan, cleaner, done).go_on()
 

@@ -160,6 +160,13 @@ class LogManager:
     def _config_of(self, topic: str) -> LogConfig:
         return self._topic_configs.get(topic, self._defaults)
 
+    def configure_broker(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed: those that count while it runs take effect."""
+        self._config = config
+        self.cleaner.configure(config)
+        for log in self._logs.values():
+            log.producers.expiration_ms = config.producer_id_expiration_ms
+
     # -- the logs
 
     @property

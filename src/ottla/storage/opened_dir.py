@@ -54,7 +54,9 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     _make_dir(fs, path)
     lock = fs.lock(f"{path}/{layout.LOCK}")
     if lock is None:
-        raise LogDirLockedError(f"{path} is in use by {holder(fs, path)}; stop it, or choose another directory")
+        raise LogDirLockedError(
+            f"{path} is in use by {holder(fs, path)}; stop it, or choose another directory"
+        )
     try:
         if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
             checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
@@ -76,7 +78,9 @@ def holder(fs: FileSystem, path: str) -> str:
         pid = fs.read_bytes(f"{path}/{layout.PID_FILE}").strip()
     except OSError:
         pid = b""
-    return f"another process (pid {pid.decode()})" if pid.isdigit() else "another process, an ottla or a Kafka"
+    return (
+        f"another process (pid {pid.decode()})" if pid.isdigit() else "another process, an ottla or a Kafka"
+    )
 
 
 def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> None:

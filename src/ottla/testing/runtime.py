@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -34,6 +35,10 @@ class SimulatedRuntime:
 
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
+
+    def sleep_ms(self, ms: float) -> None:
+        """Time passes for whoever sleeps; timers that are due meanwhile fire at the next `advance`."""
+        self._move_to(self._monotonic_ms + math.ceil(ms))
 
     def advance(self, ms: int) -> None:
         """Let time pass, and call what is due meanwhile, each at its time."""
