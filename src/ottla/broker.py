@@ -26,7 +26,7 @@ from ottla.config import BrokerConfig
 from ottla.coordinator.groups import Groups
 from ottla.coordinator.transactions import Transactions
 from ottla.coordinator.verification import Verifier
-from ottla.errors import ConfigError, StorageError
+from ottla.errors import BrokerError, StorageError
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
@@ -213,7 +213,7 @@ class Broker:
             await http.start(address.host, address.port)
         except OSError as error:
             if not self.settings.http_may_move:
-                raise _no_metrics_there(address, error) from error
+                raise _no_metrics_there(address, error) from None
             log.warning("no /metrics on %s (%s): taking a free port", address, os.strerror(error.errno or 0))
             await http.start(address.host, 0)
         self._stops.append(http.stop)
@@ -252,10 +252,9 @@ class Broker:
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{log_dir.path}/{PID_FILE}")
-        partitions = [log.dir for log in self.logs.logs.values()]
-        await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
-        self.clean_dirs = [log_dir.path for log_dir in self.logs.online_dirs]
-        self.flushed_partitions = sum(not log_dir.offline for log_dir in partitions)
+        partitions = [log.dir.path for log in self.logs.logs.values()]
+        self.clean_dirs = await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
+        self.flushed_partitions = sum(path in self.clean_dirs for path in partitions)
 
     async def _close_runtime(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self.runtime.close)
@@ -264,17 +263,19 @@ class Broker:
 def _make_data_dir(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
+    except (FileExistsError, NotADirectoryError):
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
         raise StorageError(
-            f"{path} cannot be the data directory: {error.filename} is a file; choose another place with --data"
-        ) from error
+            f"{path} is a file, where the data directory was to be; choose another place with --data"
+        ) from None
     except OSError as error:
         raise StorageError(f"the data directory {path} cannot be made: {error.strerror}") from error
 
 
-def _no_metrics_there(address: Address, error: OSError) -> ConfigError:
+def _no_metrics_there(address: Address, error: OSError) -> BrokerError:
     why = os.strerror(error.errno) if error.errno else str(error)
-    return ConfigError(
+    return BrokerError(
         f"/metrics cannot be served on {address}: {why}; stop what listens there, or choose another place with "
         "--http HOST:PORT, or none with --http off"
     )

@@ -58,7 +58,7 @@ def _read_file(options: Options) -> dict[str, str]:
         return load_properties(options.config.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{options.config} is not a server.properties: it is no text in UTF-8 ({error.reason} at byte {error.start})"
+            f"{options.config} is not a server.properties: no UTF-8 at byte {error.start}"
         ) from error
 
 

@@ -87,7 +87,7 @@ def _locked(fs: FileSystem, log_dirs: Sequence[str]) -> Iterator[None]:
         for path in log_dirs:
             lock = fs.lock(f"{path}/{layout.LOCK}")
             if lock is None:
-                raise LogDirLockedError(f"{path} is in use by {opened_dir.holder(fs, path)}; stop it first")
+                raise LogDirLockedError(f"{path} is in use by {opened_dir.holder(fs, path)}")
             locks.append(lock)
         yield
     finally:

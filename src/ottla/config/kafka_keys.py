@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ottla.config.broker_config import BROKER_KEYS
 from ottla.config.log_config import TOPIC_KEYS
+from ottla.config.security import is_security_key
 from ottla.errors import ConfigError
 
 # Keys of the tables that are accepted, kept and shown, but change nothing; and why.
@@ -21,8 +22,7 @@ INERT_KEYS: dict[str, str] = {
 }
 
 # Broker keys of Kafka that ottla does not have. Those of security are not here: security.py refuses them.
-KAFKA_ONLY_KEYS = frozenset(
-    """
+_NAMES = """
     alter.config.policy.class.name alter.config.policy.kafka.controller.only
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms
@@ -42,9 +42,9 @@ KAFKA_ONLY_KEYS = frozenset(
     group.consumer.min.assignment.interval.ms group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
     group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
-    initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+    initial.broker.registration.timeout.ms inter.broker.protocol.version
     kafka.metrics.polling.interval.secs kafka.metrics.reporters leader.imbalance.check.interval.seconds
-    leader.imbalance.per.broker.percentage listener.security.protocol.map log.deletion.max.segments.per.run
+    leader.imbalance.per.broker.percentage log.deletion.max.segments.per.run
     log.dir.failure.timeout.ms log.local.retention.bytes log.local.retention.ms
     log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
     max.connection.creation.rate metadata.log.dir
@@ -53,7 +53,7 @@ KAFKA_ONLY_KEYS = frozenset(
     metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
     metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
     num.replica.alter.log.dirs.threads num.replica.fetchers offsets.load.buffer.size
-    offsets.commit.required.acks offsets.topic.compression.codec process.roles queued.max.requests
+    offsets.commit.required.acks offsets.topic.compression.codec queued.max.requests
     quota.consumer.default quota.producer.default quota.window.num quota.window.size.seconds
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms replica.fetch.backoff.ms
     replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
@@ -65,7 +65,17 @@ KAFKA_ONLY_KEYS = frozenset(
     transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
     host.name port advertised.host.name advertised.port group.consumer.enable
-    """.split()
+"""
+KAFKA_ONLY_KEYS = frozenset(_NAMES.split())
+
+# Looked at when a broker starts, to refuse what it could not do.
+CHECKED_KEYS = frozenset(
+    {
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "process.roles",
+        "security.inter.broker.protocol",
+    }
 )
 
 # What begins like this is Kafka's as well: whole parts that ottla does not have, and the settings of plugins.
@@ -90,7 +100,7 @@ def other_keys(given: Iterable[str]) -> OtherKeys:
     for key in sorted(given):
         if key in INERT_KEYS or key in KAFKA_ONLY_KEYS or key.startswith(KAFKA_ONLY_FAMILIES):
             inert.append(key)
-        elif key not in BROKER_KEYS:
+        elif key not in BROKER_KEYS and key not in CHECKED_KEYS and not is_security_key(key):
             unknown[key] = _meant(key)
     return OtherKeys(inert, unknown)
 

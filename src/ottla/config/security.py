@@ -1,4 +1,4 @@
-"""Refuses settings that ask for a guarded broker: ottla has no TLS, SASL or ACLs yet, and never serves openly by mistake.
+"""Refuses settings that ask for a guarded broker: ottla has no TLS, SASL or ACLs yet, nor serves openly by mistake.
 
 A key that has no effect is a warning elsewhere. These are errors, because who sets them believes that nobody can read
 or write without being asked who they are.
@@ -23,10 +23,7 @@ _KEYS = frozenset(
         "super.users",
     }
 )
-_WAY_OUT = (
-    "ottla serves PLAINTEXT only, to everybody who can reach it, without TLS, SASL or ACLs; "
-    "take them out if that is what you want"
-)
+_OPEN = "ottla has no TLS, SASL or ACLs and serves everybody who can reach it"
 
 
 def is_security_key(key: str) -> bool:
@@ -45,7 +42,10 @@ def refuse_security(properties: Mapping[str, str]) -> None:
     if protocol and protocol != PLAINTEXT:
         keys.append(f"security.inter.broker.protocol={protocol}")
     if keys:
-        raise ConfigError(f"these settings would have no effect: {', '.join(keys)}. {_WAY_OUT}")
+        named = ", ".join(keys)
+        raise ConfigError(
+            f"these settings would have no effect: {named}. {_OPEN}; take them out if that is meant"
+        )
     for key in ("listeners", "advertised.listeners"):
         _refuse_listeners(key, properties)
 
@@ -68,7 +68,9 @@ def _refuse_listeners(key: str, properties: Mapping[str, str]) -> None:
                 f"add {name}:PLAINTEXT there, or call it PLAINTEXT"
             )
         if protocol != PLAINTEXT:
-            raise ConfigError(f"{key}: {entry} is {protocol}, which ottla does not have. {_WAY_OUT}")
+            raise ConfigError(
+                f"{key}: {entry} is to be {protocol}. {_OPEN}; make it PLAINTEXT if that is meant"
+            )
 
 
 def _protocol_map(text: str) -> dict[str, str]:

@@ -28,7 +28,6 @@ class LogCleaner:
     def __init__(self, runtime: Runtime, config: BrokerConfig) -> None:
         self._runtime = runtime
         self._config = config
-        self._throttle = Throttle(runtime, config.log_cleaner_io_max_bytes_per_second)
         self._under_way: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, BaseException] = {}
         self.run_on_owner: OnOwner = (
@@ -36,9 +35,8 @@ class LogCleaner:
         )
 
     def configure(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed; a cleaning under way goes on as it began, but for its rate."""
+        """The broker's settings have changed; a cleaning under way goes on as it began."""
         self._config = config
-        self._throttle.bytes_per_second = config.log_cleaner_io_max_bytes_per_second
 
     @property
     def may_start(self) -> bool:
@@ -77,11 +75,13 @@ class LogCleaner:
         def should_stop() -> bool:
             return self._is_void(log, plan)
 
+        config, threads = self._config, max(1, self._config.log_cleaner_threads)
+        rate = config.log_cleaner_io_max_bytes_per_second / threads
         cleaner = plan.cleaner(
-            self._config.log_cleaner_dedupe_buffer_size // max(1, self._config.log_cleaner_threads),
-            self._config.log_cleaner_io_buffer_load_factor,
+            config.log_cleaner_dedupe_buffer_size // threads,
+            config.log_cleaner_io_buffer_load_factor,
             should_stop,
-            lambda size: self._throttle.took(size, should_stop),
+            Throttle(self._runtime, rate, should_stop).took,
         )
         _Cleaning(self, log, plan, cleaner, done).go_on()
 

@@ -453,8 +453,9 @@ class LogManager:
 
         return write if news else None
 
-    def close(self) -> None:
-        """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""
+    def close(self) -> list[str]:
+        """Flush and close all logs; directories in which that went well are marked as cleanly stopped, and told."""
+        clean: list[str] = []
         failed: set[int] = set()
         results = self._runtime.map_blocking(
             lambda log: log.close(), self.logs.values(), self._config.num_recovery_threads_per_data_dir
@@ -467,9 +468,11 @@ class LogManager:
             try:
                 if not opened.dir.offline and id(opened.dir) not in failed:
                     checkpoint.write_clean_shutdown(self._fs, opened.dir.path)
+                    clean.append(opened.dir.path)
             except OSError as error:
                 opened.dir.fail(error, "marking the clean stop")
             opened.lock.close()
+        return clean
 
     def abandon(self) -> None:
         """Let go of everything without a flush, as if the process had been killed."""

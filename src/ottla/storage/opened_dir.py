@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import posixpath
 import uuid
 from collections.abc import Iterable, Mapping
@@ -105,6 +106,8 @@ def _make_dir(fs: FileSystem, path: str) -> None:
             _make_dir(fs, above)
         fs.make_dir(path)
         fs.sync_dir(above)
+    elif not fs.is_dir(path):
+        raise NotADirectoryError(errno.ENOTDIR, "It is a file, and a log directory is needed", path)
 
 
 def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
