@@ -40,6 +40,12 @@ def missing(): open("/no/such/file")
 def bug(): raise ZeroDivisionError
 
 @app.command()
+def logs():
+    import logging
+    logging.getLogger("ottla").debug("deep")
+    logging.getLogger("ottla").info("shallow")
+
+@app.command()
 def defects(): raise typer.Exit(1)
 
 @app.command()
@@ -192,3 +198,21 @@ def test_a_group_says_of_each_command_what_it_does_in_a_whole_sentence(group: st
     assert commands.count("\n") >= 3
     assert "..." not in commands
     assert "completion" not in shown
+
+
+def test_the_version_in_one_line() -> None:
+    done = run("-m", "ottla", "--version")
+    assert (done.returncode, done.stdout) == (0, f"ottla {ottla.__version__}\n")
+
+
+def test_log_lines_of_any_command_are_shown_when_asked_for(boom: dict[str, str]) -> None:
+    done = run("-c", START, "--log-level", "debug", "--log-format", "json", "boom", "logs", env=boom)
+    entries = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(entry["level"], entry["message"]) for entry in entries] == [
+        ("DEBUG", "deep"),
+        ("INFO", "shallow"),
+    ]
+    assert run("-c", START, "boom", "logs", env=boom).stderr == ""
+    done = run("-c", START, "--log-level", "loud", "boom", "logs", env=boom)
+    assert done.returncode == 2
+    assert "'loud' is not one of debug, info, warning, error" in done.stderr

@@ -81,12 +81,15 @@ _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 def configuration_page() -> str:
     topic = _table(
         ("key", "type", "default", "allowed", "broker key", "meaning"),
-        ((*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), key.doc) for key in _sorted(TOPIC_KEYS)),
+        (
+            (*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), _doc(key))
+            for key in _sorted(TOPIC_KEYS)
+        ),
     )
     broker = _table(
         ("key", "type", "default", "allowed", "changes while running", "meaning"),
         (
-            (*_row(key), "yes" if key.name in DYNAMIC_BROKER_KEYS else "", key.doc)
+            (*_row(key), "yes" if key.name in DYNAMIC_BROKER_KEYS else "", _doc(key))
             for key in _sorted(BROKER_KEYS)
         ),
     )
@@ -106,6 +109,10 @@ def _sorted(keys: dict[str, ConfigKey]) -> list[ConfigKey]:
 
 def _row(key: ConfigKey) -> tuple[str, str, str, str]:
     return f"`{key.name}`", key.type.name, _default(key), key.check.allowed
+
+
+def _doc(key: ConfigKey) -> str:
+    return f"{key.doc} Without effect, see below." if key.name in INERT_KEYS else key.doc
 
 
 def _default(key: ConfigKey) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import ottla
 from ottla.errors import BrokerError
 
 # Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
@@ -104,9 +105,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version as version_of
-
-        typer.echo(f"ottla {version_of('ottla')}")
+        typer.echo(f"ottla {ottla.__version__}")
         raise typer.Exit
 
 

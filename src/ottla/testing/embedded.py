@@ -81,7 +81,11 @@ class EmbeddedBroker:
     # -- life
 
     def __enter__(self) -> EmbeddedBroker:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()
