@@ -1,4 +1,4 @@
-"""How `ottla serve` begins and ends: what it refuses and with what sentence, what it says, and which signals it minds."""
+"""How `ottla serve` begins and ends: what it refuses, with what sentence, and which signals it minds."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class TestRefusals:
     def test_a_store_that_cannot_be_opened_or_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "a/ottla.db").mkdir(parents=True)
         said = refusal("--data", str(tmp_path / "a"), "--http", "off")
-        assert "ottla.db cannot be opened or made; check that" in said
+        assert "ottla.db cannot be opened: it is a directory, and a file is needed; move it away" in said
         (tmp_path / "b").mkdir()
         (tmp_path / "b/ottla.db").write_text("this is no database, but a letter\n" * 50)
         assert "run `ottla adopt` to make it anew" in refusal("--data", str(tmp_path / "b"), "--http", "off")

@@ -7,6 +7,7 @@ or a power cut a change is there whole or not at all, and there if it was acknow
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections import defaultdict
@@ -129,15 +130,24 @@ def _explain(path: str, error: sqlite3.Error) -> str:
     if primary == sqlite3.SQLITE_FULL:
         return f"{path} cannot be written: the disk is full; free some space, then try again"
     if primary == sqlite3.SQLITE_CANTOPEN:
-        return (
-            f"{path} cannot be opened or made; check that its directory is there, that it may be written to, and "
-            "that no directory has the file's name"
-        )
+        return f"{path} cannot be opened: {_why_not_opened(path)}"
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return f"{path} cannot be written ({error}); run as the user who owns it, on a disk that is not read-only"
     if primary == sqlite3.SQLITE_IOERR:
         return f"{path} cannot be read or written ({error}); the disk may be full or failing, see the system's log"
     return f"{path}: {error}"
+
+
+def _why_not_opened(path: str) -> str:
+    """SQLite does not say."""
+    directory = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        return "it is a directory, and a file is needed; move it away"
+    if not os.path.isdir(directory):
+        return f"{directory} is not there; make it, or check the path"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"this user may not write to {directory}, or its disk is read-only; choose another user or place"
+    return f"check who may write to it and to {directory}, and how many files are open"
 
 
 def _use_wal(db: sqlite3.Connection) -> None:

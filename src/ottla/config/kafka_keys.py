@@ -6,7 +6,6 @@ them, so it can be told apart from them, and the key that was meant can be named
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -110,6 +109,8 @@ def _meant(key: str) -> str | None:
     topic_key = TOPIC_KEYS.get(key)
     if topic_key is not None and topic_key.synonyms:
         return topic_key.synonyms[0].name
+    import difflib  # only here: every start imports this module
+
     near = difflib.get_close_matches(key.lower().replace("_", "."), [*BROKER_KEYS, *KAFKA_ONLY_KEYS], 1, 0.8)
     return near[0] if near else None
 
