@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from ottla.cluster.image import BrokerInfo, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Command, Outcome
@@ -140,13 +141,15 @@ def _explain(path: str, error: sqlite3.Error) -> str:
 
 def _why_not_opened(path: str) -> str:
     """SQLite does not say."""
-    directory = os.path.dirname(path) or "."
-    if os.path.isdir(path):
+    directory = Path(path).parent
+    if Path(path).is_dir():
         return "it is a directory, and a file is needed; move it away"
-    if not os.path.isdir(directory):
+    if not directory.is_dir():
         return f"{directory} is not there; make it, or check the path"
     if not os.access(directory, os.W_OK | os.X_OK):
-        return f"this user may not write to {directory}, or its disk is read-only; choose another user or place"
+        return (
+            f"this user may not write to {directory}, or its disk is read-only; choose another user or place"
+        )
     return f"check who may write to it and to {directory}, and how many files are open"
 
 
