@@ -12,14 +12,14 @@ _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def set_up_logging(level: str, format: str) -> None:
-    """Show the lines of this level and above, of ottla and of the libraries it uses."""
+    """Show the lines of this level and above; of the libraries that ottla uses never those for debugging them."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else logging.Formatter(_TEXT))
     root = logging.getLogger()
     root.addHandler(handler)
-    root.setLevel(level.upper())
-    # asyncio tells of every selector it makes; that is not what who debugs a broker looks for.
-    logging.getLogger("asyncio").setLevel(max(root.level, logging.INFO))
+    shown = logging.getLogger("ottla")
+    shown.setLevel(level.upper())
+    root.setLevel(max(shown.level, logging.INFO))
 
 
 class JsonFormatter(logging.Formatter):
