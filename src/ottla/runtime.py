@@ -38,6 +38,9 @@ class Runtime(Protocol):
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         """Run `work` where it may block; call `done(result, error)` later, on the owner's thread."""
 
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        """As `run_blocking`, for work that takes long or sleeps: it keeps no thread from the rest."""
+
     def map_blocking(
         self,
         work: Callable[[T], R],
@@ -100,6 +103,9 @@ class SystemRuntime:
             self._outstanding += 1
         future: Future[T] = self._pool.submit(work)
         future.add_done_callback(lambda f: self._completed.put(lambda: self._finish(f, done)))
+
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        self.run_blocking(work, done)
 
     def _finish(self, future: Future[T], done: Done[T]) -> None:
         with self._lock:

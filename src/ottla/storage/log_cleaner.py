@@ -111,7 +111,7 @@ class _Cleaning:
         self._done = done
 
     def go_on(self) -> None:
-        self._all._runtime.run_blocking(self._cleaner.next_group, self._made)
+        self._all._runtime.run_long(self._cleaner.next_group, self._made)
 
     def _made(self, group: CleanedGroup | None, error: BaseException | None) -> None:
         if error is not None:

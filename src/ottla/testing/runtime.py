@@ -68,6 +68,9 @@ class SimulatedRuntime:
         else:
             self._queue.append(lambda: done(*_attempt(work)))
 
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        self.run_blocking(work, done)
+
     def run_one(self) -> bool:
         """Do the next piece of queued work; False if there is none."""
         if not self._queue:
