@@ -64,6 +64,7 @@ $(READY): $(INSTALLED) setup.py src/ottla/compiled.txt $(COMPILED) $(filter %.px
 	@mkdir -p build
 	@OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace >build/compile.log 2>&1 \
 	  || { cat build/compile.log; exit 1; }
+	@sed -n '/^ottla: NOT/,$$p' build/compile.log
 	@find src -name '*.so' -exec touch {} +
 	@$(BIN)/python -m compileall -q src
 	@touch $(READY)

@@ -2,13 +2,15 @@
 
 OTTLA_COMPILE=yes     compile what can be compiled, and say what cannot (what `pip install` does)
 OTTLA_COMPILE=no      compile nothing
-OTTLA_COMPILE=strict  what cannot be compiled is an error (what the Makefile does)
+OTTLA_COMPILE=strict  what cannot be compiled is an error, unless there is no compiler (what the Makefile does)
 """
 
 import os
 import sys
 from pathlib import Path
 
+from Cython.Build import cythonize
+from Cython.Compiler.Errors import CompileError
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
@@ -21,7 +23,12 @@ KERNELS = [name for name in NAMES if name.endswith("kernel")]
 HOT = [name for name in NAMES if name not in KERNELS]
 # mypyc must not see which packages lie about here: what they tell of their types would decide whether, and into what,
 # ottla is compiled. `make lint` is the strict one.
-MYPY_OPTIONS = ["--config-file=", "--no-site-packages", "--ignore-missing-imports", f"--cache-dir={os.devnull}"]
+MYPY_OPTIONS = [
+    "--config-file=",
+    "--no-site-packages",
+    "--ignore-missing-imports",
+    f"--cache-dir={os.devnull}",
+]
 
 
 def hot_modules() -> list[Extension]:
@@ -35,8 +42,6 @@ def hot_modules() -> list[Extension]:
 
 
 def kernels() -> list[Extension]:
-    from Cython.Build import cythonize
-
     flags = ["-O3", "-g0"]
     modules = [Extension(name, [SOURCES[name]], extra_compile_args=flags) for name in KERNELS]
     return cythonize(modules, build_dir="build", language_level=3, quiet=True)
@@ -44,7 +49,7 @@ def kernels() -> list[Extension]:
 
 # The largest file first: the other processors are busy with the small ones meanwhile. The modules of one group call
 # each other in C, so a group is compiled as a whole or not at all.
-GROUPS = {"hot modules": (hot_modules, HOT), "kernels": (kernels, KERNELS)}
+GROUPS = {"hot modules": hot_modules, "kernels": kernels}
 
 
 class Compile(build_ext):
@@ -57,19 +62,18 @@ class Compile(build_ext):
 
     def build_extensions(self) -> None:
         self.failures: dict[str, Exception] = {}
-        reason = self.why_nothing_can_be_compiled()
-        found = {} if reason else {group: self.translate(group) for group in GROUPS}
+        found = {group: self.translate(group) for group in GROUPS} if self.can_compile() else {}
         self.take([module for modules in found.values() for module in modules])
         if self.extensions:
-            tell(f"compiling {len(HOT)} hot modules and {len(KERNELS)} kernels, {self.parallel} files at a time")
+            tell(
+                f"compiling {len(HOT)} hot modules and {len(KERNELS)} kernels, {self.parallel} files at a time"
+            )
             super().build_extensions()
         for group, modules in found.items():
             errors = [self.failures[module.name] for module in modules if module.name in self.failures]
             if errors:
+                refuse_or_tell(f"{group}: {errors[0]}")
                 self.give_up(modules)
-                reason = f"{group}: {errors[0]}"
-        if reason:
-            refuse_or_tell(reason)
         self.remove_what_is_not_wanted()
 
     def take(self, modules: list[Extension]) -> None:
@@ -79,21 +83,21 @@ class Compile(build_ext):
             vars(declared[module.name]).update(vars(module))
         self.extensions = [declared[module.name] for module in modules]
 
-    def why_nothing_can_be_compiled(self) -> str:
+    def can_compile(self) -> bool:
         probe = Path(self.build_temp) / "probe.c"
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.write_text("#include <Python.h>\n")
         try:
             self.compiler.compile([str(probe)], output_dir=self.build_temp, include_dirs=self.include_dirs)
         except (CCompilerError, BaseError, OSError) as error:
-            return f"a C compiler with Python's headers is needed ({error})"
-        return ""
+            tell_slow(f"a C compiler with Python's headers is needed ({error})")
+            return False
+        return True
 
     def translate(self, group: str) -> list[Extension]:
-        make, _ = GROUPS[group]
         try:
-            return make()
-        except (Exception, SystemExit) as error:  # mypyc ends the process where it finds an error in a type
+            return GROUPS[group]()
+        except (ImportError, CompileError, SystemExit) as error:  # a wrong type makes mypyc end the process
             refuse_or_tell(f"{group} cannot be translated to C: {type(error).__name__}: {error}")
             return []
 
@@ -108,7 +112,7 @@ class Compile(build_ext):
         self.extensions = [module for module in self.extensions if module.name not in names]
 
     def remove_what_is_not_wanted(self) -> None:
-        """All that lies in the build directory ends up in the wheel: half a group too, and what an older checkout left."""
+        """All that lies in the build directory goes into the wheel: half a group, and what an older checkout left."""
         build_lib = Path(self.build_lib)
         kept = {Path(self.get_ext_fullpath(module.name)) for module in self.extensions}
         for file in build_lib.rglob("*"):
@@ -120,8 +124,14 @@ class Compile(build_ext):
 def refuse_or_tell(reason: str) -> None:
     if COMPILE == "strict":
         raise SystemExit(f"ottla: not compiled: {reason}")
+    tell_slow(reason)
+
+
+def tell_slow(reason: str) -> None:
     tell(f"NOT COMPILED: {reason}")
-    tell("it works, but slowly (loops over records about 100 times); `ottla version` lists what runs interpreted")
+    tell(
+        "it works, but slowly (loops over records about 100 times); `ottla version` lists what runs interpreted"
+    )
 
 
 def tell(text: str) -> None:

@@ -1,4 +1,4 @@
-"""What `ottla pipeline init` does. It needs neither Arrow nor Spark: a file can be written before they are installed."""
+"""What `ottla pipeline init` does. Without Arrow and Spark, which may not be installed yet."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""`pip install` as users do it, in an isolated build from a checkout and from an sdist: with a C compiler, without one,
+and with one that fails."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ottla import compiled
+from tests.install.environments import Environment, checkout_copy, sdist
+from tests.install.smoke import smoke
+
+SOURCES = pytest.mark.parametrize("source", [checkout_copy, sdist])
+KERNELS = [name for name in compiled.meant() if name.endswith("kernel")]
+
+
+@SOURCES
+def test_an_install_compiles_every_module(source: Callable[[Path], Path], tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "environment")
+    environment.install(source(tmp_path / "source"))
+    tried = smoke(environment)
+    assert (tried.facts["compiled"], tried.facts["interpreted"]) == (len(compiled.meant()), [])
+    assert "interpreted" not in tried.said
+
+
+@SOURCES
+def test_without_a_compiler_everything_works_and_says_that_it_is_slow(
+    source: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    environment = Environment(tmp_path / "environment", compiler=None)
+    said = environment.install(source(tmp_path / "source"))
+    assert "ottla: NOT COMPILED: a C compiler with Python's headers is needed" in said
+    tried = smoke(environment)
+    assert (tried.facts["compiled"], tried.facts["interpreted"]) == (0, compiled.meant())
+    total = len(compiled.meant())
+    assert f"slow: {total} of {total} modules run interpreted" in tried.said
+
+
+@pytest.mark.parametrize(("file", "is_kernel"), [("__native_ottla.c", False), ("index_kernel.c", True)])
+def test_a_module_that_cannot_be_compiled_leaves_those_interpreted_that_call_it_in_c(
+    file: str, is_kernel: bool, tmp_path: Path
+) -> None:
+    compiler = tmp_path / "cc"
+    # Without optimisation, so that it does not take long.
+    compiler.write_text(
+        f'#!/bin/sh\nfor word in "$@"; do case "$word" in *{file}) exit 1 ;; esac; done\nexec cc "$@" -O0 -w\n'
+    )
+    compiler.chmod(0o755)
+    environment = Environment(tmp_path / "environment", compiler=str(compiler))
+    said = environment.install(checkout_copy(tmp_path / "source"))
+    assert f"ottla: NOT COMPILED: {'kernels' if is_kernel else 'hot modules'}: " in said
+    failed = [name for name in compiled.meant() if (name in KERNELS) == is_kernel]
+    assert smoke(environment).facts["interpreted"] == failed
+
+
+def test_an_sdist_holds_what_is_needed_to_build_and_nothing_that_was_built(tmp_path: Path) -> None:
+    with tarfile.open(sdist(tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    checkout = tmp_path / "checkout"
+    files = {str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_file()}
+    needed = {name for name in files if ".egg-info/" not in name}
+    assert needed <= names
+    made = {name for name in names - needed if "." in name}
+    assert made <= {"PKG-INFO", "setup.cfg", "src/ottla.egg-info"} | {
+        name for name in names if name.startswith("src/ottla.egg-info/")
+    }
