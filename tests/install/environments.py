@@ -43,7 +43,7 @@ class Environment:
         """pip install, as a user does it; what it said with -v."""
         done = self.run("pip", "install", "-v", "--no-cache-dir", str(what))
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-        return done.stdout
+        return done.stdout + done.stderr
 
 
 def checkout_copy(directory: Path) -> Path:
