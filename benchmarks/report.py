@@ -18,10 +18,10 @@ PAGE = _ROOT / "docs" / "benchmarks.md"
 
 _HEAD = """# Benchmarks
 
-Written by `make bench`; do not edit. What is measured is the wheel, installed as users install it. Both sides of a ratio take turns in one run, and the median of the rounds
-counts. Memory is touched before and data deleted between rounds, because on a virtual machine the first touch of a
-page costs more than what is measured. The page cache is warm on both sides. Kafka's own log lines are its clock:
-the start of its JVM does not count.
+Written by `make bench`; do not edit. What is measured is the wheel, installed as users install it. Both sides of a
+ratio take turns in one run, and the median of the rounds counts. Memory is touched before and data deleted between
+rounds, because on a virtual machine the first touch of a page costs more than what is measured. The page cache is
+warm on both sides. Kafka's own log lines are its clock: the start of its JVM does not count.
 """
 
 
