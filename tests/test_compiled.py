@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla import compiled
+from tests.cli.serving import Serve
 from tests.kernels import has_compiler
 
 ROOT = Path(__file__).parent.parent
@@ -30,13 +33,33 @@ def test_what_is_listed_is_there(name: str) -> None:
 
 
 def test_everything_that_should_be_compiled_is() -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", "ottla", "version", "--json"], check=True, capture_output=True, text=True
-    )
-    facts = json.loads(shown.stdout)
+    facts = _version()
     assert facts["compiled"] + len(facts["interpreted"]) == len(compiled.meant())
     if has_compiler():
         assert facts["interpreted"] == []
+
+
+def test_what_runs_interpreted_is_named_and_a_broker_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(
+        ROOT / "src/ottla", tmp_path / "ottla", ignore=shutil.ignore_patterns("*.so", "__pycache__")
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    facts = _version()
+    assert (facts["compiled"], facts["interpreted"]) == (0, compiled.meant())
+    with Serve(tmp_path, "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0") as serve:
+        assert serve.end() == 0
+        total = len(compiled.meant())
+        assert f"slow: {total} of {total} modules run interpreted" in serve.errors.read_text()
+
+
+def _version() -> dict[str, Any]:
+    command = [sys.executable, "-m", "ottla", "version", "--json"]
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
+    return found
 
 
 def test_users_builds_have_the_compilers_that_are_tested_here() -> None:

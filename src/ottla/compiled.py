@@ -8,7 +8,7 @@ from pathlib import Path
 
 REMEDY = (
     "Install a C compiler and Python's headers, then ottla again: "
-    "pip install --force-reinstall --no-cache-dir, with -v to see what the compiler says."
+    "`pip install -v --force-reinstall --no-cache-dir ottla` shows what the compiler says."
 )
 
 

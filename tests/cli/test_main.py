@@ -38,7 +38,13 @@ def caused():
 def missing(): open("/no/such/file")
 
 @app.command()
+def extra(): raise ModuleNotFoundError("No module named 'pyarrow.json'", name="pyarrow.json")
+
+@app.command()
 def bug(): raise ZeroDivisionError
+
+@app.command()
+def typo(): import ottla.no_such_module
 
 @app.command()
 def defects(): raise typer.Exit(1)
@@ -78,6 +84,7 @@ def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedPr
         ("locked", "ottla: /data is in use (stop the process that uses the directory, then try again)"),
         ("caused", "ottla: /data went offline (free some disk space, then try again)"),
         ("missing", "ottla: /no/such/file: No such file or directory (check the path)"),
+        ("extra", "ottla: this command needs pyarrow: pip install 'ottla[spark]'"),
     ],
 )
 def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command: str, message: str) -> None:
@@ -87,10 +94,13 @@ def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command
     assert done.returncode == 2
 
 
-def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str]) -> None:
-    done = run("-c", START, "boom", "bug", env=boom)
+@pytest.mark.parametrize(
+    ("command", "error"), [("bug", "ZeroDivisionError"), ("typo", "ModuleNotFoundError")]
+)
+def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str], command: str, error: str) -> None:
+    done = run("-c", START, "boom", command, env=boom)
     assert "Traceback" in done.stderr
-    assert "ZeroDivisionError" in done.stderr
+    assert error in done.stderr
     assert done.returncode == 1
 
 
