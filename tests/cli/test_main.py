@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import ottla
+from ottla import compiled
 
 # A group of commands that misbehave, put in beside the real ones.
 BOOM = """
@@ -37,6 +38,9 @@ def caused():
 def missing(): open("/no/such/file")
 
 @app.command()
+def extra(): raise ModuleNotFoundError("No module named 'pyarrow.json'", name="pyarrow.json")
+
+@app.command()
 def bug(): raise ZeroDivisionError
 
 @app.command()
@@ -44,6 +48,9 @@ def logs():
     import logging
     logging.getLogger("ottla").debug("deep")
     logging.getLogger("ottla").info("shallow")
+
+@app.command()
+def typo(): import ottla.no_such_module
 
 @app.command()
 def defects(): raise typer.Exit(1)
@@ -83,6 +90,7 @@ def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedPr
         ("locked", "ottla: /data is in use (stop the process that uses the directory, then try again)"),
         ("caused", "ottla: /data went offline (free some disk space, then try again)"),
         ("missing", "ottla: /no/such/file: No such file or directory (check the path)"),
+        ("extra", "ottla: this command needs pyarrow: pip install 'ottla[spark]'"),
     ],
 )
 def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command: str, message: str) -> None:
@@ -92,10 +100,13 @@ def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command
     assert done.returncode == 2
 
 
-def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str]) -> None:
-    done = run("-c", START, "boom", "bug", env=boom)
+@pytest.mark.parametrize(
+    ("command", "error"), [("bug", "ZeroDivisionError"), ("typo", "ModuleNotFoundError")]
+)
+def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str], command: str, error: str) -> None:
+    done = run("-c", START, "boom", command, env=boom)
     assert "Traceback" in done.stderr
-    assert "ZeroDivisionError" in done.stderr
+    assert error in done.stderr
     assert done.returncode == 1
 
 
@@ -180,14 +191,15 @@ def test_wrong_usage_exits_with_2() -> None:
     assert run("-m", "ottla").returncode == 2
 
 
-def test_version_shows_ottla_python_kernel_codecs_and_libraries() -> None:
+def test_version_shows_ottla_python_what_is_compiled_codecs_and_libraries() -> None:
     text = run("-m", "ottla", "version").stdout
     facts = json.loads(run("-m", "ottla", "version", "--json").stdout)
     assert facts["ottla"] == ottla.__version__
-    assert facts["kernel"] in ("compiled", "interpreted")
+    assert facts["compiled"] + len(facts["interpreted"]) == len(compiled.meant())
     assert facts["codecs"] == ["none", "gzip", "snappy", "lz4", "zstd"]
     assert {"crc32c", "cramjam"} <= set(facts["libraries"])
-    for shown in (facts["ottla"], facts["python"], facts["kernel"], "zstd", facts["libraries"]["crc32c"]):
+    share = f"{facts['compiled']} of {len(compiled.meant())} modules"
+    for shown in (facts["ottla"], facts["python"], share, "zstd", facts["libraries"]["crc32c"]):
         assert shown in text
 
 

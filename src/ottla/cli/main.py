@@ -51,7 +51,7 @@ Examples:
   ottla groups describe NAME   who reads what, and how far behind
   ottla pipeline init          a file that lands topics in a table with Spark; `run` runs it
   ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
-  ottla version                versions, and whether the kernel is compiled
+  ottla version                versions, and what is compiled
 
 `ottla COMMAND --help` explains each command.
 """
@@ -85,6 +85,11 @@ class LazyGroup(TyperGroup):
             # What is still buffered must not fail again when Python closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
+        except ModuleNotFoundError as error:
+            from ottla.cli.failure import missing_package
+
+            typer.echo(missing_package(error), err=True)
+            raise typer.Exit(2) from None
         except (BrokerError, OSError) as error:
             from ottla.cli.failure import one_line
 
@@ -142,7 +147,7 @@ def _root(
 
 @app.command()
 def version(json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False) -> None:
-    """Show versions, codecs, and whether the kernel is compiled."""
+    """Show versions, codecs, and which modules are compiled and which are not."""
     from ottla.cli import versions
 
     facts = versions.collect()

@@ -12,6 +12,7 @@ import time
 
 import uvloop
 
+from ottla import compiled
 from ottla.broker import Broker
 from ottla.cli.logs import set_up_logging
 from ottla.cli.serve_settings import Options, notes, one_broker
@@ -47,6 +48,9 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
     print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
+    if slow := compiled.interpreted():
+        share = f"{len(slow)} of {len(compiled.meant())} modules"
+        log.warning("slow: %s run interpreted; `ottla version` lists them. %s", share, compiled.REMEDY)
     if broker.http is not None:
         log.info("metrics at http://%s/metrics", broker.http)
     rest = asyncio.ensure_future(import_the_rest(metrics=broker.http is not None))
