@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ottla.cli.group import command_group
+from ottla.cli.log_drawing import By
 from ottla.cli.log_options import Encoding, parse_bytes, parse_offsets, parse_time
 from ottla.logtools.source import Partition, Target, resolve
 from ottla.storage.fs import RealFileSystem
@@ -31,17 +32,33 @@ WriteOption = Annotated[
 
 
 @app.command()
-def show(path: PathArgument, json: JsonOption = False) -> None:
-    """A picture of the segments: sizes, offsets, times, index density, producers, epochs.
+def show(
+    path: PathArgument,
+    by: Annotated[
+        By | None,
+        typer.Option(help="What bars are long by. Without it time, or offsets where there are no times."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every batch, to mark damage inside of segments too.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Draw the segments of a log, or the partitions of a directory, to scale, with gaps and damage marked.
+
+    In a pipe it has plain columns: sizes in bytes, times in ISO 8601, remarks behind a #. Exit code 1 if
+    something could not be read.
 
     \b
-    Example:
-      ottla log show /var/kafka/data/orders-0
+    Examples:
+      ottla log show /var/kafka/data
+      ottla log show /var/kafka/data/orders-0 --by offset
+      ottla log show /var/kafka/data | awk '$8 + $9 > 0'
     """
     from ottla.cli import log_show
 
     fs, target = _open(path)
-    log_show.run(fs, target, as_json=json)
+    if not log_show.run(fs, target, by=by, check=check, as_json=json):
+        raise typer.Exit(1)
 
 
 @app.command()
