@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 record`, `12,000 records`; `plural` where an s is not enough."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+def noun(number: int, word: str, plural: str = "") -> str:
+    """The word that follows a number; `plural` where an s is not enough."""
+    return word if number == 1 else plural or word + "s"
+
+
+def counted(number: int, word: str, plural: str = "") -> str:
+    """`1 record`, `12,000 records`."""
+    return f"{number:,} {noun(number, word, plural)}"

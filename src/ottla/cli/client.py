@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from ottla.escapes import visible_line
+
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import DescribeClusterResult, TopicDescription
@@ -232,7 +234,7 @@ def next_step(error: KafkaError) -> str:
 
 def complain(message: str, next_step: str = "") -> None:
     """One line on stderr: what is wrong, and what to do."""
-    print(f"ottla: {message}" + (f" ({next_step})" if next_step else ""), file=sys.stderr)
+    print(visible_line(f"ottla: {message}" + (f" ({next_step})" if next_step else "")), file=sys.stderr)
 
 
 def fail(message: str, next_step: str = "") -> NoReturn:
@@ -255,17 +257,3 @@ def confirm(question: str, *, yes: bool) -> None:
     except typer.Abort:
         print(file=sys.stderr)
     fail("nothing was deleted", "--yes does it without asking")
-
-
-def columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
-    """Rows as aligned text; the columns named in `right` are set right."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in texts
-    )
-    return "".join(f"{line}\n" for line in lines)

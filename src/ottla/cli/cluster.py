@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -16,10 +14,11 @@ from ottla.cli.client import (
     Kafka,
     SettingsOption,
     TimeoutOption,
-    columns,
     connect,
 )
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import Column, print_table
+from ottla.words import counted
 
 app = typer.Typer(
     add_completion=False,
@@ -75,13 +74,13 @@ def _fields(kafka: Kafka) -> dict[str, Any]:
 
 def _print(fields: dict[str, Any]) -> None:
     print(f"cluster {fields['cluster_id']}")
-    counts = f"{fields['topics']} topics, {fields['partitions']} partitions"
+    counts = f"{counted(fields['topics'], 'topic')}, {counted(fields['partitions'], 'partition')}"
     print(
         f"{counts}, {fields['under_replicated']} under-replicated, {fields['without_leader']} without a leader"
     )
-    rows: list[Sequence[object]] = [("broker", "address", "rack", "leads", "")]
+    rows = []
     for broker in fields["brokers"]:
         role = "controller" if broker["id"] == fields["controller"] else ""
         address = f"{broker['host']}:{broker['port']}"
         rows.append((broker["id"], address, broker["rack"] or "-", broker["leads"], role))
-    sys.stdout.write(columns(rows, right=(0, 3)))
+    print_table(("broker>", "address", Column("rack", rank=1), "leads>", ""), rows)

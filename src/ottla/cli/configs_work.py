@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.cli import terminal
 from ottla.cli.client import Kafka, explain, fail, is_error, next_step, wait_until_shown
 from ottla.cli.json_text import to_json
 
@@ -58,7 +60,18 @@ def show(kafka: Kafka, of: str, name: str, *, everything: bool, as_json: bool) -
             print(to_json(_fields(entry, meaning)))
             continue
         value = "(hidden)" if entry.is_sensitive else "" if entry.value is None else entry.value
-        print(f"{entry.name}={value}" + (f"  # {_about(entry, meaning)}" if everything else ""))
+        _print_entry(f"{entry.name}={value}", _about(entry, meaning) if everything else "")
+
+
+def _print_entry(setting: str, about: str) -> None:
+    """In one line, or with what is said about it below, where a terminal is too narrow."""
+    line, width = f"{setting}  # {about}" if about else setting, terminal.width()
+    if width is None or len(line) <= width:
+        terminal.say(line)
+        return
+    terminal.say(setting)
+    for piece in textwrap.wrap(about, width, initial_indent="    # ", subsequent_indent="    # "):
+        terminal.say(terminal.paint(piece, "dim"))
 
 
 def _fields(entry: Any, meaning: str) -> dict[str, object]:

@@ -19,6 +19,8 @@ from ottla.cli.client import (
 from ottla.cli.client_bytes import to_bytes, unescape
 from ottla.cli.client_offsets import Kind, Place, parse_place
 from ottla.cli.log_options import MAX_OFFSET, parse_offsets
+from ottla.cli.terminal import is_terminal
+from ottla.escapes import visible_bytes
 
 app = typer.Typer(
     add_completion=False,
@@ -77,6 +79,9 @@ def consume(
         typer.Option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
     ] = None,
     null_word: Annotated[bool, typer.Option("-Z", help="Print NULL for a null.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help=r"Send a terminal all bytes as they are, not \x1b for an escape.")
+    ] = False,
     isolation: Annotated[
         Isolation, typer.Option(help="Whether to leave out what is not committed.")
     ] = Isolation.COMMITTED,
@@ -104,7 +109,7 @@ def consume(
       ottla consume orders --format '%p:%o %k=%s\\n' --max 5
     """
     from ottla.cli import consume_work as work
-    from ottla.cli.consume_output import Line, as_json, as_text, compile_format
+    from ottla.cli.consume_output import Line, as_json, as_text, compile_format, visible_as_json
 
     if offset is not None and (from_ is not None or to is not None):
         misuse("--offset says where to begin and to stop; leave out --from and --to")
@@ -119,17 +124,23 @@ def consume(
             Place(Kind.OFFSET, first),
             Place(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
         )
+    is_shown = is_terminal() and not raw
+    if binary and is_shown:
+        misuse(
+            "--binary writes bytes that are not for a terminal; send them to a file or a pipe, or add --raw"
+        )
+    show = visible_bytes if is_shown else bytes
     shown_null = to_bytes(null) if null is not None else b"NULL" if null_word else b""
     line: Line
     if json:
-        line = as_json
+        line = visible_as_json if is_shown else as_json
     elif binary:
         line = compile_format("%R%s", b"")
     elif format_ is not None:
-        line = compile_format(format_, shown_null)
+        line = compile_format(format_, shown_null, show)
     else:
         before_value = unescape(key_separator) if key_separator is not None else b"\t" if key else None
-        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers)
+        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers, show=show)
     query = work.Query(
         topic, partitions, begin, end, follow=follow, limit=max_, committed=isolation is Isolation.COMMITTED
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import LOOK_AGAIN_S, Kafka, columns, complain, explain, fail, is_error, next_step
+from ottla.cli.client import LOOK_AGAIN_S, Kafka, complain, explain, fail, is_error, next_step
 from ottla.cli.client_offsets import Bounds, bounds_of
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import Column, print_heading, print_table
+from ottla.cli.terminal import say
 
 Partition = tuple[str, int]
 
@@ -71,7 +72,7 @@ def all_groups(kafka: Kafka) -> list[str]:
 
 
 def list_groups(kafka: Kafka, wanted: set[Any], *, long: bool, as_json: bool) -> None:
-    rows: list[Sequence[object]] = [("group", "state", "type")]
+    rows: list[Sequence[object]] = []
     for group in _listed(kafka, wanted):
         fields = {
             "state": _word(group.state),
@@ -83,9 +84,9 @@ def list_groups(kafka: Kafka, wanted: set[Any], *, long: bool, as_json: bool) ->
         elif long:
             rows.append((group.group_id, fields["state"], fields["type"]))
         else:
-            print(group.group_id)
+            say(group.group_id)
     if long and not as_json:
-        sys.stdout.write(columns(rows))
+        print_table(("group", "state", "type"), rows)
 
 
 def _word(value: Any) -> str:
@@ -135,15 +136,14 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
         print(to_json({**fields, "partitions": partitions, "idle": without}))
         return
     assignor = f", {group.partition_assignor}" if group.partition_assignor else ""
-    print(f"{name}  {fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
-    header = ("  topic", "partition", "committed", "end", "lag", "member", "client", "host")
-    rows: list[Sequence[object]] = [header]
+    print_heading(name, f"{fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
+    rows: list[Sequence[object]] = []
     for row in partitions:
         numbers = ("-" if row[key] is None else row[key] for key in ("committed", "end", "lag"))
         member = row["instance"] or row["member"] or "-"
         rows.append(
             (
-                f"  {row['topic']}",
+                row["topic"],
                 row["partition"],
                 *numbers,
                 member,
@@ -152,11 +152,11 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
             )
         )
     rows += (
-        ("  -", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host)
-        for owner in idle
+        ("-", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host) for owner in idle
     )
-    if len(rows) > 1:
-        sys.stdout.write(columns(rows, right=(1, 2, 3, 4)))
+    if rows:
+        names = ("topic", "partition>", "committed>", "end>", "lag>", "member")
+        print_table((*names, Column("client", rank=2), Column("host", rank=1)), rows, indent="  ")
 
 
 def _row(at: Partition, offset: int | None, owner: Owner, ends: Bounds | None) -> dict[str, Any]:

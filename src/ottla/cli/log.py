@@ -26,6 +26,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line
 EncodingOption = Annotated[
     Encoding, typer.Option(help='How to show keys and values; what is not UTF-8 appears as {"base64": ...}.')
 ]
+RawOption = Annotated[
+    bool, typer.Option("--raw", help=r"Send a terminal all bytes as they are, not \x1b for an escape.")
+]
 WriteOption = Annotated[
     bool, typer.Option("--write", help="Do it. Without this, only say what would be done.")
 ]
@@ -78,6 +81,7 @@ def dump(
         str | None, typer.Option(help="Only records with this key, in the chosen encoding.")
     ] = None,
     encoding: EncodingOption = Encoding.UTF8,
+    raw: RawOption = False,
 ) -> None:
     """Batches or records as text, JSON or Parquet. Exit code 1 if something was damaged.
 
@@ -96,7 +100,7 @@ def dump(
     fs, target = _open(path)
     first, last = parse_offsets(offset)
     query = Query(first, last, parse_time(from_), parse_time(to), parse_bytes(key, encoding))
-    output = log_dump.Output(records=records, as_json=json, parquet=parquet, encoding=encoding)
+    output = log_dump.Output(records=records, as_json=json, parquet=parquet, encoding=encoding, raw=raw)
     if not log_dump.run(fs, target, query, output):
         raise typer.Exit(1)
 

@@ -12,7 +12,8 @@ from ottla.cli.log_drawing import By, Part, Scale, break_part, moment, scale_for
 from ottla.cli.log_options import format_size
 from ottla.cli.log_plain import break_lines, epochs_text
 from ottla.cli.tables import Column, display_width, print_table, table
-from ottla.cli.terminal import paint, visible_line
+from ottla.cli.terminal import paint
+from ottla.escapes import visible_line
 from ottla.logtools.pictures import GAP, Break, LogPicture, SegmentPicture
 from ottla.logtools.source import DataDir
 from ottla.storage import layout
@@ -53,7 +54,8 @@ def print_log(log: LogPicture, by: By | None, width: int) -> None:
         _paragraph(f"topic id {log.topic_id}", width, "dim")
     if log.epochs:
         _paragraph(f"leader epochs: {epochs_text(log)}", width, "dim")
-    lines = sorted([*log.segments, *(one for one in log.breaks if one.kind == GAP)], key=_place)
+    lines: list[SegmentPicture | Break] = [*log.segments, *(one for one in log.breaks if one.kind == GAP)]
+    lines.sort(key=_place)
     if lines:
         columns = (
             "segment>",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ottla.cli.log_options import format_time
 from ottla.cli.tables import table
-from ottla.cli.terminal import visible_line
+from ottla.escapes import visible_line
 from ottla.logtools.pictures import DAMAGE, GAP, LogPicture, SegmentPicture
 from ottla.logtools.source import DataDir
 from ottla.words import counted

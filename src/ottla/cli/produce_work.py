@@ -12,6 +12,7 @@ import typer
 from ottla.cli.client import Kafka, Trouble, complain, explain, fail, next_step, open_client
 from ottla.cli.client_progress import record_counter
 from ottla.cli.produce_input import InputError, NewRecord, Parser, Source
+from ottla.words import counted
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -164,6 +165,7 @@ def _tell(sender: Sender, topic: str, left: int, *, quiet: bool) -> None:
     if sender.failure:
         complain(f"{topic}: {sender.failure}")
     if left or sender.failure:
-        complain(f"{topic}: {acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
+        done = counted(acknowledged, "record")
+        complain(f"{topic}: {done} acknowledged, {sender.failed:,} refused, {left:,} unknown")
     elif not quiet:
-        complain(f"{acknowledged} records sent to {topic}")
+        complain(f"{counted(acknowledged, 'record')} sent to {topic}")

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.cli import terminal
-from ottla.cli.terminal import can_draw, paint, visible_line
+from ottla.cli.terminal import can_draw, paint
+from ottla.escapes import visible_line
 
 _BETWEEN = "  "
 _LEAST_TEXT = 8  # columns that a text is cut down to at most
@@ -71,6 +72,17 @@ def print_facts(facts: Sequence[tuple[str, object]]) -> None:
         for piece in _pieces(text, None if width is None else max(width - len(before), _LEAST_TEXT)):
             sys.stdout.write(f"{before}{piece}".rstrip() + "\n")
             before = " " * len(before)
+
+
+def print_heading(name: str, facts: str) -> None:
+    """A name and what is known of it in a line, or in several where there is no room."""
+    line, width = visible_line(f"{name}  {facts}"), terminal.width()
+    if width is None or display_width(line) <= width:
+        print(line)
+        return
+    for text, indent in ((name, ""), (facts, "  ")):
+        for piece in _pieces(visible_line(text), width - len(indent)):
+            print(indent + piece)
 
 
 def display_width(text: str) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.client import Kafka, columns, complain, explain, is_error, next_step, wait_until_shown
+from ottla.cli.client import Kafka, complain, explain, is_error, next_step, wait_until_shown
 from ottla.cli.client_offsets import (
     EARLIEST,
     LATEST,
@@ -20,6 +19,7 @@ from ottla.cli.client_offsets import (
 )
 from ottla.cli.configs_work import described_configs, is_set_here
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import print_heading, print_table
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
@@ -76,7 +76,7 @@ def list_topics(kafka: Kafka, *, long: bool, internal: bool, as_json: bool) -> N
     topics = kafka.admin.list_topics(timeout=kafka.timeout_s).topics
     own = _internal(kafka, list(topics))
     shown = [name for name in sorted(topics) if internal or name not in own]
-    rows: list[Sequence[object]] = [("topic", "partitions", "replicas")]
+    rows: list[Sequence[object]] = []
     for name in shown:
         partitions = topics[name].partitions
         replicas = max((len(partition.replicas) for partition in partitions.values()), default=0)
@@ -88,7 +88,7 @@ def list_topics(kafka: Kafka, *, long: bool, internal: bool, as_json: bool) -> N
         else:
             print(name)
     if long and not as_json:
-        sys.stdout.write(columns(rows, right=(1, 2)))
+        print_table(("topic", "partitions>", "replicas>"), rows)
 
 
 def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
@@ -141,16 +141,17 @@ def _print_topic(
 ) -> None:
     replicas = max((len(fields["replicas"]) for fields in partitions), default=0)
     internal = ", internal" if topic.is_internal else ""
-    print(f"{name}  partitions {len(partitions)}, replicas {replicas}, id {_topic_id(topic)}{internal}")
+    print_heading(name, f"partitions {len(partitions)}, replicas {replicas}, id {_topic_id(topic)}{internal}")
     for key, value in configs.items():
         print(f"  {key}={value}")
-    rows: list[Sequence[object]] = [("  partition", "leader", "replicas", "isr", "earliest", "latest")]
+    rows: list[Sequence[object]] = []
     for fields in partitions:
         leader = "none" if fields["leader"] < 0 else fields["leader"]
         nodes = (",".join(map(str, fields[key])) for key in ("replicas", "isr"))
         ends = ("-" if fields[key] is None else fields[key] for key in ("earliest", "latest"))
-        rows.append((f"  {fields['partition']}", leader, *nodes, *ends))
-    sys.stdout.write(columns(rows, right=(0, 1, 4, 5)))
+        rows.append((fields["partition"], leader, *nodes, *ends))
+    names = ("partition>", "leader>", "replicas", "isr", "earliest>", "latest>")
+    print_table(names, rows, indent="  ")
 
 
 def create(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,12 +15,12 @@ from ottla.cli.client import (
     SettingsOption,
     TimeoutOption,
     YesOption,
-    columns,
     fail,
 )
 from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.raw_client import raw_cluster
+from ottla.cli.tables import Column, print_facts, print_table
 from ottla.client.cluster import TRANSACTION
 from ottla.client.failures import check
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -91,8 +89,9 @@ def list_all(
         for entry in found:
             print(to_json(entry))
         return
-    rows: list[Sequence[object]] = [("transactional id", "coordinator", "producer id", "state")]
-    sys.stdout.write(columns(rows + [tuple(entry.values()) for entry in found], right=(1, 2)))
+    coordinator = Column("coordinator", right=True, rank=1)
+    names = ("transactional id", coordinator, "producer id>", "state")
+    print_table(names, [tuple(entry.values()) for entry in found])
 
 
 @app.command()
@@ -131,7 +130,7 @@ def describe(
         print(to_json(fields))
         return
     fields["partitions"] = " ".join(fields["partitions"]) or "-"
-    sys.stdout.write(columns([(name, "-" if value is None else value) for name, value in fields.items()]))
+    print_facts([(name, "-" if value is None else value) for name, value in fields.items()])
 
 
 @app.command()
