@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ottla.cli.group import OUTPUT, single_command
 from ottla.cli.tables import Column, print_table
 from ottla.cli.terminal import say
 from ottla.cluster.adopt import Adopted, adopt
@@ -17,7 +18,7 @@ from ottla.cluster.survey import FoundTopic
 from ottla.storage.fs import RealFileSystem
 from ottla.words import counted
 
-app = typer.Typer()
+app = single_command()
 
 _HELP = """\
 Take over the data of a KRaft Kafka broker: topics keep their names, ids, settings and records.
@@ -35,7 +36,7 @@ Examples:
 @app.command("adopt", help=_HELP)
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     taken = adopt(RealFileSystem(), [str(path) for path in directories], random.SystemRandom().randrange)
     if as_json:

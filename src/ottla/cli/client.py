@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
@@ -21,38 +21,11 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import DescribeClusterResult, TopicDescription
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-DEFAULT_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.02
 _POLL_S = 0.05
 _SHOWN_WITHIN_S = 5.0
 # One of several addresses may refuse before the next is tried, and a broker may be just starting.
 _UNREACHABLE_AFTER_S = 1.5
-
-BootstrapOption = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="OTTLA_BOOTSTRAP",
-        help="The broker to ask, or several with commas.",
-    ),
-]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        metavar="KEY=VALUE",
-        help="A setting of the client (librdkafka's names), or @FILE with one a line. May be repeated.",
-    ),
-]
-TimeoutOption = Annotated[float, typer.Option(min=0.1, help="Seconds without an answer before giving up.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-ValidateOption = Annotated[
-    bool, typer.Option("--validate-only", help="Only ask the broker whether it would do it.")
-]
 
 _NEXT_BY_NAME = {
     "UNKNOWN_TOPIC_OR_PART": "`ottla topics list` shows what there is",

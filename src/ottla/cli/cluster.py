@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
-from ottla.cli.client import (
+from ottla.cli.client import Kafka, connect
+from ottla.cli.group import single_command
+from ottla.cli.json_text import to_json
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,
-    Kafka,
     SettingsOption,
     TimeoutOption,
-    connect,
 )
-from ottla.cli.json_text import to_json
 from ottla.cli.tables import Column, print_table
 from ottla.words import counted
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = single_command()
 
 
 @app.command()
@@ -35,7 +28,7 @@ def cluster(
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Brokers, controller and cluster id, and the number of topics and partitions.
+    """Show brokers, controller and cluster id, and count topics and partitions.
 
     \b
     Examples:

@@ -7,27 +7,26 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import connect, misuse
+from ottla.cli.client_bytes import to_bytes, unescape
+from ottla.cli.client_offsets import Kind, Place, parse_place
+from ottla.cli.group import single_command
+from ottla.cli.log_options import MAX_OFFSET, parse_offsets
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
+    OffsetsOption,
+    QuietOption,
+    RawOption,
     SettingsOption,
     TimeoutOption,
-    connect,
-    misuse,
+    TopicArgument,
 )
-from ottla.cli.client_bytes import to_bytes, unescape
-from ottla.cli.client_offsets import Kind, Place, parse_place
-from ottla.cli.log_options import MAX_OFFSET, parse_offsets
 from ottla.cli.terminal import is_terminal
 from ottla.escapes import visible_bytes
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = single_command()
 
 
 class Isolation(StrEnum):
@@ -37,9 +36,9 @@ class Isolation(StrEnum):
 
 @app.command()
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicArgument,
     partitions: Annotated[
-        list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without one, all of them.")
+        list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without a number, all partitions.")
     ] = None,
     from_: Annotated[
         str | None,
@@ -48,9 +47,7 @@ def consume(
     to: Annotated[
         str | None, typer.Option("--to", metavar="PLACE", help="Where to stop, itself left out.")
     ] = None,
-    offset: Annotated[
-        str | None, typer.Option(metavar="A[:B]", help="From offset A on, up to but without B.")
-    ] = None,
+    offset: OffsetsOption = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with records to come.")] = False,
     max_: Annotated[
         int | None, typer.Option("--max", "-n", metavar="N", min=1, help="Stop after N records.")
@@ -79,13 +76,11 @@ def consume(
         typer.Option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
     ] = None,
     null_word: Annotated[bool, typer.Option("-Z", help="Print NULL for a null.")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help=r"Send a terminal all bytes as they are, not \x1b for an escape.")
-    ] = False,
+    raw: RawOption = False,
     isolation: Annotated[
         Isolation, typer.Option(help="Whether to leave out what is not committed.")
     ] = Isolation.COMMITTED,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: QuietOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,

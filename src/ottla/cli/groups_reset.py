@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import Kafka, complain, explain, fail, is_error, next_step
+from ottla.cli.client import (
+    Kafka,
+    complain,
+    explain,
+    fail,
+    is_error,
+    next_step,
+)
 from ottla.cli.client_offsets import Place, resolve
 from ottla.cli.groups_work import Partition, bounds, committed, settle
 from ottla.cli.json_text import to_json

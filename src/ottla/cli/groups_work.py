@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import LOOK_AGAIN_S, Kafka, complain, explain, fail, is_error, next_step
+from ottla.cli.client import (
+    LOOK_AGAIN_S,
+    Kafka,
+    complain,
+    explain,
+    fail,
+    is_error,
+    next_step,
+)
 from ottla.cli.client_offsets import Bounds, bounds_of
 from ottla.cli.json_text import to_json
 from ottla.cli.tables import Column, print_heading, print_table

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ottla.cli import log_side_files
 from ottla.cli.json_text import to_json
-from ottla.cli.log_options import Encoding
 from ottla.cli.log_output import RecordFormat, batch_line, found_fields
 from ottla.cli.log_progress import progress_bar
+from ottla.cli.options import Encoding
 from ottla.cli.terminal import is_terminal
 from ottla.escapes import visible, visible_json, visible_line
 from ottla.logtools.coordinator_records import decoder_for

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.cli.json_text import quote, to_json, utf8_or_base64
-from ottla.cli.log_options import Encoding, format_time
+from ottla.cli.log_options import format_time
+from ottla.cli.options import Encoding
 from ottla.logtools.coordinator_records import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
 from ottla.logtools.findings import Finding

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ottla.cli.client import Kafka, Trouble, complain, explain, fail, next_step, open_client
+from ottla.cli.client import (
+    Kafka,
+    Trouble,
+    complain,
+    explain,
+    fail,
+    next_step,
+    open_client,
+)
 from ottla.cli.client_progress import record_counter
 from ottla.cli.produce_input import InputError, NewRecord, Parser, Source
 from ottla.words import counted

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.client import Kafka, complain, explain, is_error, next_step, wait_until_shown
+from ottla.cli.client import (
+    Kafka,
+    complain,
+    explain,
+    is_error,
+    next_step,
+    wait_until_shown,
+)
 from ottla.cli.client_offsets import (
     EARLIEST,
     LATEST,
