@@ -8,8 +8,9 @@ from __future__ import annotations
 import concurrent.futures
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -125,7 +126,7 @@ class Kafka:
     def topic(self, name: str) -> TopicDescription:
         found = self.describe([name])[name]
         if is_error(found):
-            fail(f"{name}: {explain(found)}", next_step(found))
+            fail(f"{name}: {explain(found)}", self.next_step(found, name))
         description: TopicDescription = found
         return description
 
@@ -139,6 +140,16 @@ class Kafka:
 
     def topic_names(self) -> list[str]:
         return sorted(self.admin.list_topics(timeout=self.timeout_s).topics)
+
+    def group_names(self) -> list[str]:
+        answer = self.admin.list_consumer_groups(request_timeout=self.timeout_s).result()
+        return sorted(str(group.group_id) for group in answer.valid)
+
+    def next_step(self, error: KafkaError, name: str) -> str:
+        """What to do about an error of a topic or group: its name may be misspelt."""
+        names = {"UNKNOWN_TOPIC_OR_PART": self.topic_names, "GROUP_ID_NOT_FOUND": self.group_names}
+        known = names[error.name()]() if error.name() in names else []
+        return join_steps(did_you_mean(name, known), next_step(error))
 
 
 @contextmanager
@@ -203,6 +214,16 @@ def explain(error: KafkaError) -> str:
 
 def next_step(error: KafkaError) -> str:
     return _NEXT_BY_NAME.get(error.name(), "")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest of the names, as a question; nothing if none is near."""
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def join_steps(*steps: str) -> str:
+    return " ".join(step for step in steps if step)
 
 
 def complain(message: str, next_step: str = "") -> None:

@@ -51,4 +51,5 @@ def _admin(context: typer.Context) -> AdminClient:
     bootstrap = given.get("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": "ottla", "log_level": 0}
     config.update(parse_settings(given.get("settings") or ()))
-    return AdminClient({**config, "error_cb": lambda _: None})
+    config["error_cb"] = lambda _: None
+    return AdminClient(config)

@@ -12,7 +12,6 @@ from ottla.cli.client import (
     explain,
     fail,
     is_error,
-    next_step,
     wait_until_shown,
 )
 from ottla.cli.json_text import to_json
@@ -48,7 +47,7 @@ def described_configs(kafka: Kafka, of: str, names: Sequence[str]) -> dict[str, 
     found = {}
     for resource, result in kafka.settle(answers).items():
         if is_error(result):
-            fail(f"{of} {resource.name}: {explain(result)}", next_step(result))
+            fail(f"{of} {resource.name}: {explain(result)}", kafka.next_step(result, resource.name))
         found[resource.name] = result
     return found
 
@@ -126,7 +125,7 @@ def alter(
     )
     for result in kafka.settle(answers).values():
         if is_error(result):
-            fail(f"{of} {name}: {explain(result)}", next_step(result))
+            fail(f"{of} {name}: {explain(result)}", kafka.next_step(result, name))
     if not validate_only:
         wait_until_shown(lambda: _is_shown(described_configs(kafka, of, [name])[name], changes))
     print(f"{of} {name}: " + ("could be changed" if validate_only else "changed"))

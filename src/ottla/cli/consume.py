@@ -53,29 +53,68 @@ def consume(
         int | None, typer.Option("--max", "-n", metavar="N", min=1, help="Stop after N records.")
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help='JSON lines; what is not UTF-8 appears as {"base64": ...}.')
+        bool,
+        typer.Option(
+            "--json",
+            help='JSON lines; what is not UTF-8 appears as {"base64": ...}.',
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     format_: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="How to print a record; see above.")
+        str | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="How to print a record; see above.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     binary: Annotated[
-        bool, typer.Option("--binary", help="Values with their lengths before them, for `produce --binary`.")
+        bool,
+        typer.Option(
+            "--binary",
+            help="Values with their lengths before them, for `produce --binary`.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
-    key: Annotated[bool, typer.Option("--key", help="The key and a tab before the value.")] = False,
+    key: Annotated[
+        bool, typer.Option("--key", help="The key and a tab before the value.", rich_help_panel=OUTPUT)
+    ] = False,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="The key and this before the value.")
+        str | None,
+        typer.Option(
+            "--key-separator",
+            "-K",
+            metavar="TEXT",
+            help="The key and this before the value.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     headers: Annotated[
-        bool, typer.Option("--headers", help="Headers before the rest: a:1,b:2, then a tab.")
+        bool,
+        typer.Option(
+            "--headers", help="Headers before the rest: a:1,b:2, then a tab.", rich_help_panel=OUTPUT
+        ),
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", help=r"What ends a record, with \n \t \0 \xFF.")
+        str,
+        typer.Option(
+            "--delimiter",
+            "-D",
+            metavar="TEXT",
+            help=r"What ends a record, with \n \t \0 \xFF.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = r"\n",
     null: Annotated[
         str | None,
-        typer.Option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
+        typer.Option(
+            "--null",
+            metavar="TEXT",
+            help="What to print for a null. Nothing without it.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    null_word: Annotated[bool, typer.Option("-Z", help="Print NULL for a null.")] = False,
+    null_word: Annotated[
+        bool, typer.Option("-Z", help="Print NULL for a null.", rich_help_panel=OUTPUT)
+    ] = False,
     raw: RawOption = False,
     isolation: Annotated[
         Isolation, typer.Option(help="Whether to leave out what is not committed.")

@@ -6,6 +6,7 @@ same names and the same order everywhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,10 @@ _SECTIONS = (ARGUMENTS, OPTIONS, OUTPUT, CONNECTION, SPARK)
 
 class _Command(TyperCommand):
     """Lists options by the section that they name as their panel."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """TOPIC for what is required, [TOPIC] for what is not."""
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}

@@ -11,9 +11,11 @@ import typer
 from ottla.cli.client import (
     Kafka,
     complain,
+    did_you_mean,
     explain,
     fail,
     is_error,
+    join_steps,
     next_step,
 )
 from ottla.cli.client_offsets import Place, resolve
@@ -36,7 +38,8 @@ def reset(
     before = committed(kafka, name)
     wanted = _wanted(kafka, topics) if topics else sorted(before)
     if not wanted:
-        fail(f"{name} has no offsets", "name the topics with --topic")
+        near = "" if name in (known := kafka.group_names()) else did_you_mean(name, known)
+        fail(f"{name} has no offsets", join_steps(near, "name the topics with --topic"))
     _check_idle(kafka, name)
     ends = bounds(kafka, wanted)
     places = (

@@ -12,9 +12,11 @@ from ottla.cli.client import (
     LOOK_AGAIN_S,
     Kafka,
     complain,
+    did_you_mean,
     explain,
     fail,
     is_error,
+    join_steps,
     next_step,
 )
 from ottla.cli.client_offsets import Bounds, bounds_of
@@ -116,7 +118,8 @@ def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
     for name, group in found.items():
         if is_error(group) or (_word(group.state) == "dead" and not group.members):
             reason = explain(group) if is_error(group) else "there is no such group"
-            complain(f"{name}: {reason}", "`ottla groups list` shows them")
+            near = did_you_mean(name, kafka.group_names())
+            complain(f"{name}: {reason}", join_steps(near, "`ottla groups list` shows them"))
             all_there = False
             continue
         _describe_one(kafka, name, group, as_json=as_json)
@@ -207,7 +210,7 @@ def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
         kafka, lambda: kafka.admin.list_consumer_group_offsets(request, request_timeout=kafka.timeout_s)
     ).values()
     if is_error(found):
-        fail(f"{name}: {explain(found)}", next_step(found))
+        fail(f"{name}: {explain(found)}", kafka.next_step(found, name))
     return {
         (at.topic, at.partition): at.offset
         for at in found.topic_partitions
@@ -239,6 +242,6 @@ def delete(kafka: Kafka, names: Sequence[str], *, if_exists: bool, as_json: bool
         if not is_error(result):
             print(to_json({"group": name, "deleted": True}) if as_json else f"{name}: deleted")
         elif not (if_exists and result.name() == "GROUP_ID_NOT_FOUND"):
-            complain(f"{name}: {explain(result)}", next_step(result))
+            complain(f"{name}: {explain(result)}", kafka.next_step(result, name))
             all_gone = False
     return all_gone

@@ -84,7 +84,7 @@ class LazyGroup(TyperGroup):
         """Without importing every group for its line of help."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        from typer.core import CompletionItem
+        from typer.core import CompletionItem  # type: ignore[attr-defined]
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         return [CompletionItem(name, help=GROUPS[name][1] if name in GROUPS else "") for name in names]

@@ -54,12 +54,16 @@ def produce(
         typer.Option("--binary", help="Each value follows its length: 4 bytes, big-endian, -1 for null."),
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", help=r"What ends a record, with \n \t \0 \xFF.")
+        str,
+        typer.Option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record, with \n \t \0 \xFF."),
     ] = r"\n",
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="What stands between key and value.")
+        str | None,
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value."),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of all records.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of all records.")
+    ] = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,9 +73,13 @@ def produce(
     parse_headers: Annotated[
         bool, typer.Option("--parse-headers", help="Headers stand before key and value: a:1,b:2, then a tab.")
     ] = False,
-    headers_delimiter: Annotated[str, typer.Option(help="What ends the headers.")] = r"\t",
-    headers_separator: Annotated[str, typer.Option(help="What stands between two headers.")] = ",",
-    headers_key_separator: Annotated[str, typer.Option(help="What follows a header's name.")] = ":",
+    headers_delimiter: Annotated[str, typer.Option(metavar="TEXT", help="What ends the headers.")] = r"\t",
+    headers_separator: Annotated[
+        str, typer.Option(metavar="TEXT", help="What stands between two headers.")
+    ] = ",",
+    headers_key_separator: Annotated[
+        str, typer.Option(metavar="TEXT", help="What follows a header's name.")
+    ] = ":",
     null: Annotated[
         str | None, typer.Option("--null", metavar="TEXT", help="A key or value that is just this is null.")
     ] = None,

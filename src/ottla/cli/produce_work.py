@@ -13,8 +13,10 @@ from ottla.cli.client import (
     Kafka,
     Trouble,
     complain,
+    did_you_mean,
     explain,
     fail,
+    join_steps,
     next_step,
     open_client,
 )
@@ -62,8 +64,11 @@ class Sender:
             if error is None:
                 return
             if time.monotonic() > deadline:
-                steps = {"UNKNOWN_TOPIC_OR_PART": f"make it with `ottla topics create {self._topic}`"}
-                fail(f"{self._topic}: {explain(error)}", steps.get(error.name(), next_step(error)))
+                step = next_step(error)
+                if error.name() == "UNKNOWN_TOPIC_OR_PART":
+                    near = did_you_mean(self._topic, self._kafka.topic_names())
+                    step = join_steps(near, f"make it with `ottla topics create {self._topic}`")
+                fail(f"{self._topic}: {explain(error)}", step)
             time.sleep(_POLL_S)
 
     def send(self, record: NewRecord) -> None:

@@ -11,7 +11,6 @@ from ottla.cli.client import (
     complain,
     explain,
     is_error,
-    next_step,
     wait_until_shown,
 )
 from ottla.cli.client_offsets import (
@@ -56,13 +55,13 @@ class Teller:
         else:
             print(f"{topic}: " + (f"could be {what}" if self.validate_only else what))
 
-    def results(self, results: Mapping[str, Any], what: str, fine: str = "") -> bool:
+    def results(self, kafka: Kafka, results: Mapping[str, Any], what: str, fine: str = "") -> bool:
         """Whether all went well; an error with the name `fine` counts as well."""
         for topic, result in results.items():
             if not is_error(result):
                 self.done(topic, what)
             elif result.name() != fine:
-                complain(f"{topic}: {explain(result)}", next_step(result))
+                complain(f"{topic}: {explain(result)}", kafka.next_step(result, topic))
         return all(not is_error(result) or result.name() == fine for result in results.values())
 
 
@@ -108,7 +107,7 @@ def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
     bounds = bounds_of(kafka, led)
     for name, result in found.items():
         if is_error(result):
-            complain(f"{name}: {explain(result)}", next_step(result))
+            complain(f"{name}: {explain(result)}", kafka.next_step(result, name))
             continue
         own = {key: entry.value for key, entry in sorted(configs[name].items()) if is_set_here(entry)}
         partitions = [_partition_fields(p, bounds.get((name, p.id))) for p in result.partitions]
@@ -182,7 +181,7 @@ def create(
     made = [name for name, result in results.items() if not is_error(result)]
     if not teller.validate_only:
         wait_until_shown(lambda: not any(map(is_error, kafka.describe(made).values())))
-    return teller.results(results, "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else "")
+    return teller.results(kafka, results, "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else "")
 
 
 def delete(kafka: Kafka, names: Sequence[str], teller: Teller, *, if_exists: bool) -> bool:
@@ -190,7 +189,7 @@ def delete(kafka: Kafka, names: Sequence[str], teller: Teller, *, if_exists: boo
     results = kafka.settle(answers)
     gone = [name for name, result in results.items() if not is_error(result)]
     wait_until_shown(lambda: all(map(is_error, kafka.describe(gone).values())))
-    return teller.results(results, "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else "")
+    return teller.results(kafka, results, "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else "")
 
 
 def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
@@ -202,7 +201,7 @@ def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
     results = kafka.settle(answers)
     if not teller.validate_only and not is_error(results[name]):
         wait_until_shown(lambda: len(kafka.topic(name).partitions) >= total)
-    return teller.results(results, "widened")
+    return teller.results(kafka, results, "widened")
 
 
 def offsets(
