@@ -47,15 +47,6 @@ def damage(path: Path, position: int = 300) -> None:
     path.write_bytes(data)
 
 
-def test_help_of_every_command_shows_an_example() -> None:
-    listed = ottla("--help").stdout
-    for command in COMMANDS:
-        assert command in listed
-        text = ottla(command, "--help").stdout
-        assert "Example" in text
-        assert f"ottla log {command}" in text
-
-
 # -- dump
 
 

@@ -10,7 +10,7 @@ import typer
 from ottla.cli.client import connect, misuse
 from ottla.cli.client_bytes import to_bytes, unescape
 from ottla.cli.client_offsets import Kind, Place, parse_place
-from ottla.cli.group import single_command
+from ottla.cli.group import OUTPUT, single_command
 from ottla.cli.log_options import MAX_OFFSET, parse_offsets
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,

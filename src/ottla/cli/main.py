@@ -49,7 +49,7 @@ Examples:
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
   ottla groups describe NAME   who reads what, and how far behind
-  ottla pipeline init          a file that lands topics in a table; `run` runs it
+  ottla pipeline init          a file that lands topics in a table
   ottla adopt DIR              take over a Kafka broker's data
   ottla version                versions, and whether the kernel is compiled
 
