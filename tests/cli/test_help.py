@@ -137,6 +137,17 @@ def test_a_group_fits_80_columns_and_names_its_commands(group: tuple[str, ...]) 
     assert set(named) >= {words[len(group)] for words in COMMANDS if words[: len(group)] == group}
 
 
+def test_serve_looks_like_the_other_commands() -> None:
+    text = help_of("serve")
+    assert text.startswith("Usage: ottla serve [OPTIONS]\n\n  Start a broker ")
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert "\n  Examples:\n    ottla serve" in text
+    assert re.findall(r"^(\w+):$", text, re.MULTILINE) == ["Options"]
+    options = text.partition("\nOptions:\n")[2]
+    explained = [" ".join(part.split()) for part in re.split(r"^  -", options, flags=re.MULTILINE)[1:]]
+    assert all(re.search(r" [A-Z`][^A-Z].*\.$", one) for one in explained), explained
+
+
 # -- misspelt
 
 

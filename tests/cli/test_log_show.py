@@ -124,6 +124,7 @@ def test_a_missing_segment_is_a_gap_with_its_offsets(data: Path) -> None:
     assert re.search(r"^ +gap +42\.\.85 .*╳", text, re.MULTILINE)
     assert "gap: offsets 42..85: between " in text
     assert "1 partition with gaps or damage" in picture(data)
+    assert f"{2 * 156 - 44} offsets" in picture(data)
     assert re.search(r"^orders-0 .*█ *╳+▓?", picture(data), re.MULTILINE)
     (gap,) = json.loads(show(data / "orders-0", "--json").stdout)["breaks"]
     assert (gap["kind"], gap["first_offset"], gap["last_offset"]) == ("gap", 42, 85)

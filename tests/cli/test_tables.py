@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ottla
 from ottla.cli.tables import Column, display_width, shorten, table
 from ottla.escapes import visible, visible_bytes, visible_json, visible_line
 from ottla.words import counted, noun
@@ -111,3 +114,18 @@ def test_bytes_are_shown_as_text_with_escapes(data: bytes, shown: bytes) -> None
 def test_a_noun_follows_its_number(number: int, text: str) -> None:
     assert counted(number, "record") == text
     assert noun(number, "batch", "batches") == ("batch" if number == 1 else "batches")
+
+
+def test_nobody_puts_a_plural_behind_a_number_by_hand() -> None:
+    words = "records|segments|files|partitions|topics|rows|members|producers|groups|entries"
+    by_hand = re.compile(rf"\{{(?!counted|noun|differing)[^{{}}]*\}} ({words})\b")
+    source = Path(ottla.__file__).parent
+    found = [
+        f"{path.name}: {line.strip()}"
+        for folder in ("cli", "spark/pipeline")
+        for path in sorted((source / folder).rglob("*.py"))
+        if not path.name.startswith("demo")  # its numbers are large
+        for line in path.read_text().splitlines()
+        if by_hand.search(line)
+    ]
+    assert found == []

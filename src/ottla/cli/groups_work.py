@@ -166,8 +166,9 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
         ("-", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host) for owner in idle
     )
     if rows:
-        names = ("topic", "partition>", "committed>", "end>", "lag>", "member")
-        print_table((*names, Column("client", rank=2), Column("host", rank=1)), rows, indent="  ")
+        names = ("topic", "partition>", "committed>", "end>", "lag>")
+        reader = (Column("member", yields=True), Column("client", rank=2), Column("host", rank=1))
+        print_table((*names, *reader), rows, indent="  ")
 
 
 def _row(at: Partition, offset: int | None, owner: Owner, ends: Bounds | None) -> dict[str, Any]:

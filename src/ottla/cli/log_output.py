@@ -10,6 +10,7 @@ from typing import Any
 from ottla.cli.json_text import quote, to_json, utf8_or_base64
 from ottla.cli.log_options import format_time
 from ottla.cli.options import Encoding
+from ottla.escapes import visible_line
 from ottla.logtools.coordinator_records import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
 from ottla.logtools.findings import Finding
@@ -178,4 +179,4 @@ def finding_line(finding: Finding) -> str:
         where += f" at position {finding.position}"
     if finding.offset is not None:
         where += f", offset {finding.offset}"
-    return f"{finding.level}: {where}: {finding.meaning} [{finding.code}]"
+    return visible_line(f"{finding.level}: {where}: {finding.meaning} [{finding.code}]")

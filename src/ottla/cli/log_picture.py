@@ -142,12 +142,11 @@ def _beside(line: str, width: int, bar: str) -> str:
 
 def _directory_texts(logs: Sequence[LogPicture]) -> list[str]:
     times = [log.times for log in logs if log.times is not None]
-    held = sum(last - first + 1 for first, last in (log.offsets for log in logs if log.offsets is not None))
     segments = sum(len(log.segments) for log in logs)
     facts = (
         f"{counted(len(logs), 'partition')} of {counted(len({_topic(log) for log in logs}), 'topic')}",
         f"{format_size(sum(log.size for log in logs))} in {counted(segments, 'segment')}",
-        counted(held, "offset"),
+        counted(sum(log.held for log in logs), "offset"),
     )
     texts = [", ".join(facts)]
     if times:

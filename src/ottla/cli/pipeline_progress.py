@@ -58,7 +58,7 @@ def make_watcher(pipeline: Pipeline) -> Iterator[Lines]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
+        TextColumn("record {task.completed:,.0f} of {task.total:,.0f}"),
         TextColumn("{task.fields[more]}"),
         TimeElapsedColumn(),
     )

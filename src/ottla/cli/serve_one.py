@@ -17,6 +17,7 @@ from ottla.broker import Broker
 from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
 from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
+from ottla.words import noun
 
 log = logging.getLogger("ottla")
 
@@ -45,7 +46,8 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     await broker.start(_Progress().show)
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
-    print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
+    held = f"{topics} {noun(topics, 'topic')}"
+    print(f"ottla: ready on {broker.address} (node {node}, {held}, {took_ms} ms)", flush=True)
     if broker.http is not None:
         log.info("metrics at http://%s/metrics", broker.http)
     rest = asyncio.ensure_future(import_the_rest(metrics=broker.http is not None))

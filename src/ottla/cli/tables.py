@@ -21,11 +21,16 @@ _LEAST_TEXT = 8  # columns that a text is cut down to at most
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`rank` above 0: may be left out, the highest first. A column of numbers is set right and never cut."""
+    """A column of numbers is set right and never cut.
+
+    rank: above 0 it may be left out, the highest first
+    yields: its texts are cut before those of others
+    """
 
     name: str
     right: bool = False
     rank: int = 0
+    yields: bool = False
 
 
 def table(
@@ -47,7 +52,11 @@ def table(
         room = width - len(indent)
         while _total(widths, kept) > room and any(described[at].rank for at in kept):
             kept.remove(max(kept, key=lambda at: described[at].rank))
-        _squeeze(widths, [at for at in kept if not described[at].right], _total(widths, kept) - room)
+        for texts in (
+            [at for at in kept if described[at].yields],
+            [at for at in kept if not described[at].right],
+        ):
+            _squeeze(widths, texts, _total(widths, kept) - room)
     head = _line(indent, [described[at].name for at in kept], [(described[at], widths[at]) for at in kept])
     return [head] + [
         _line(indent, [row[at] for at in kept], [(described[at], widths[at]) for at in kept]) for row in cells

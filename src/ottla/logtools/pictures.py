@@ -70,6 +70,15 @@ class LogPicture:
         return (known[0].first_offset or 0, known[-1].last_offset or 0) if known else None
 
     @property
+    def held(self) -> int:
+        """How many offsets its segments span together."""
+        return sum(
+            segment.last_offset - segment.first_offset + 1
+            for segment in self.segments
+            if segment.first_offset is not None and segment.last_offset is not None
+        )
+
+    @property
     def times(self) -> tuple[int, int] | None:
         """The earliest and the latest one."""
         firsts = [s.first_timestamp for s in self.segments if s.first_timestamp is not None]
