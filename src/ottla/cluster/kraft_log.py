@@ -146,7 +146,7 @@ class _State:
 
     def _configure(self, fields: Reader) -> None:
         resource = (fields.value("int8"), fields.value("string"))
-        name, value = fields.value("string"), fields.value("string")
+        name, value = fields.value("string"), fields.value("string?")
         config = self._configs.setdefault(resource, {})
         if value is None:
             config.pop(name, None)

@@ -209,6 +209,8 @@ class LogManager:
 
         def make() -> Log:
             path = f"{log_dir.path}/{partition}"
+            if self._fs.is_link(path):
+                raise StorageError(f"{path} is a symbolic link: put the directory itself there")
             log = load_log(
                 log_dir, path, partition, config, self._runtime,
                 clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import posixpath
 import uuid
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,8 @@ from ottla.storage import checkpoint, import_journal, layout
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
+
+_logger = logging.getLogger(__name__)
 
 
 class OpenedDir(NamedTuple):
@@ -149,6 +152,10 @@ def contents(log_dir: LogDir) -> Contents:
         elif partition is None:
             raise StorageError(
                 f"{log_dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"
+            )
+        elif log_dir.fs.is_link(f"{log_dir.path}/{name}"):
+            _logger.error(
+                "%s/%s is a symbolic link, and not loaded: put the directory itself there", log_dir.path, name
             )
         elif partition.topic != layout.METADATA_TOPIC:
             found.partitions.append(name)
