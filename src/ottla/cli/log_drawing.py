@@ -70,9 +70,10 @@ class Scale:
     def _label(self, value: int) -> str:
         if self.by is By.OFFSET:
             return f"{value:,}"
-        # Two moments of one day are told apart by seconds, of one year by days.
-        is_short = self._last - self._first < _DAY_S * 1000
-        return moment(value, "%H:%M:%S" if is_short and self._width < 40 else "%m-%d %H:%M")
+        # The line above the bars has the whole dates.
+        span_s = (self._last - self._first) // 1000
+        form = "%H:%M:%S" if span_s < _DAY_S else "%m-%d %H:%M" if span_s < 365 * _DAY_S else "%Y-%m-%d"
+        return moment(value, form)
 
 
 def moment(timestamp: int, form: str = "%Y-%m-%d %H:%M:%S") -> str:
