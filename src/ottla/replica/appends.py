@@ -67,6 +67,7 @@ class Appends:
         self._watched = purgatories.watched
         self._lanes = lanes
         self.slow = SlowAppends(self, runtime, lanes)
+        self._queued = self.slow.queues
 
     def append(
         self,
@@ -90,7 +91,7 @@ class Appends:
         grown: list[tuple[Partition, bool]] = []
         pending: list[Unreplicated] = []
         lent: list[tuple[int, Partition, Bytes, Validated | None]] = []
-        is_late = self.slow.holds(owner)
+        is_late = owner in self._queued
         until_ms = self._runtime.monotonic_ms() + _LOOP_MS if len(entries) > 1 else 0
         for key, records in entries:
             partition = self._partitions.get(key)

@@ -58,7 +58,7 @@ class SlowAppends:
         self.lanes = lanes
         self.memory: Memory = UncountedMemory()
         self._thread: Lane | None = None
-        self._queues: dict[object, deque[SlowAppend]] = {}
+        self.queues: dict[object, deque[SlowAppend]] = {}  # by owner; changed only here
         self._turns: deque[object] = deque()  # owners whose next batch can be checked
         self._is_checking = False
         self._is_stopped = False
@@ -69,15 +69,15 @@ class SlowAppends:
 
     def holds(self, owner: object) -> bool:
         """Whether requests of this client are here: then its next ones come here too."""
-        return owner in self._queues
+        return owner in self.queues
 
     def add(self, owner: object, request: SlowAppend) -> None:
         self.memory.hold(request.size_bytes)
-        queue = self._queues.get(owner)
+        queue = self.queues.get(owner)
         if queue is not None:
             queue.append(request)
             return
-        self._queues[owner] = deque([request])
+        self.queues[owner] = deque([request])
         self._turns.append(owner)
         self._check_next()
 
@@ -87,7 +87,7 @@ class SlowAppends:
             if not self._turns or self._is_checking or self._is_stopped:
                 return
             owner = self._turns.popleft()
-            check = self._queues[owner][0].next_check()
+            check = self.queues[owner][0].next_check()
             if check is None:
                 self._stepped(owner)
                 continue
@@ -102,7 +102,7 @@ class SlowAppends:
         self._is_checking = False
         if self._is_stopped:
             return
-        self._queues[owner][0].append(checked, error, lambda: self._appended(owner))
+        self.queues[owner][0].append(checked, error, lambda: self._appended(owner))
         self._check_next()
 
     def _appended(self, owner: object) -> None:
@@ -111,12 +111,12 @@ class SlowAppends:
 
     def _stepped(self, owner: object) -> None:
         """A batch is appended or refused: the client's next one has its turn after those of the others."""
-        queue = self._queues[owner]
+        queue = self.queues[owner]
         finished = queue.popleft() if queue[0].is_done else None
         if queue:
             self._turns.append(owner)
         else:
-            del self._queues[owner]
+            del self.queues[owner]
         if finished is not None:  # last of all: whoever is told may come with the next request
             self.memory.let_go(finished.size_bytes)
             finished.finish()

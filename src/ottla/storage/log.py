@@ -152,15 +152,12 @@ class Log:
         """
         self.dir.check_online()
         now_ms = self._runtime.now_ms()
-        if max_unpacked_bytes != validation.UNLIMITED and self.rolls_slowly(records):
-            raise validation.TakesLongError
-        return self._append_checked(
-            validation.validate(
-                records, self.end_offset, leader_epoch, self.config, now_ms, origin, max_unpacked_bytes
-            ),
-            leader_epoch,
-            now_ms,
+        if len(self.producers.producers) >= _MANY_PRODUCERS and max_unpacked_bytes != validation.UNLIMITED:
+            self._check_roll(records)
+        checked = validation.validate(
+            records, self.end_offset, leader_epoch, self.config, now_ms, origin, max_unpacked_bytes
         )
+        return self._append_checked(checked, leader_epoch, now_ms)
 
     def append_validated(self, checked: validation.Validated, leader_epoch: int) -> AppendInfo:
         """Append a batch that was validated elsewhere."""
@@ -348,6 +345,10 @@ class Log:
         if self._must_roll(active, size, max_timestamp, last_offset, now_ms):
             return self.roll(first_offset)
         return active
+
+    def _check_roll(self, records: Bytes) -> None:
+        if self.rolls_slowly(records):
+            raise validation.TakesLongError
 
     def rolls_slowly(self, records: Bytes) -> bool:
         """Whether this batch begins a segment, and the snapshot for that takes long to write."""
