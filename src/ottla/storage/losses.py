@@ -1,6 +1,6 @@
 """The record of losses beside a log (`ottla.losses`): which offsets are gone, who found that, and who has taken note.
 
-One JSON object a line. Kafka and the loader leave the file alone. Until a loss is acknowledged, every start, the metrics
+One JSON object a line. Kafka and the loader leave the file alone. Until a loss is acknowledged every start, the metrics
 and `ottla log verify` tell of it. Acknowledged ones stay on record too, because they explain holes.
 """
 
