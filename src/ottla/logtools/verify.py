@@ -16,7 +16,8 @@ from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
 from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
+from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
+from ottla.logtools.strangers import Stranger, arrange, find_strangers, may_have_strangers
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
@@ -51,6 +52,9 @@ class LogReport:
     )  # as it was when it was read
     checks: list[SegmentFacts] = field(default_factory=list)
     wrong_epochs: list[WrongEpoch] = field(default_factory=list)
+    strangers: list[Stranger] = field(
+        default_factory=list
+    )  # the rest was checked as if they were where they belong
 
 
 def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
@@ -69,14 +73,31 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
+    report = _verify_listed(fs, partition, around, on_progress)
+    if not partition.whole or not may_have_strangers(report.findings):
+        return report
+    strangers = find_strangers(fs, report.partition)
+    if not strangers:
+        return report
+    arranged = LogCheck(fs, arrange(report.partition, strangers), around)
+    report = arranged.judge(arranged.check(lambda _: None))
+    report.strangers = strangers
+    for stranger in strangers:
+        report.findings.add(stranger.finding)
+    return report
+
+
+def _verify_listed(
+    fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
+) -> LogReport:
+    if partition.unreadable is not None:
+        report = LogReport(is_damaged=True, partition=partition)
+        report.findings.unreadable(partition.path, partition.unreadable)
+        return report
     for attempt in range(_TRIES):
         done = on_progress if attempt == 0 else lambda _: None
         check = LogCheck(fs, partition, around)
-        epochs = check.epochs.known
-        report = check.judge(
-            check_segment(fs, segment, partition.next_base(segment), epochs, done)
-            for segment in partition.segments
-        )
+        report = check.judge(check.check(done))
         now = settle(fs, check, report)
         if now is None:
             return report
@@ -98,7 +119,7 @@ def settle(fs: FileSystem, check: LogCheck, report: LogReport) -> Partition | No
         return Partition(partition.path, partition.name, partition.topic_partition)
     # A snapshot that is just being written is empty for a moment, or has only a part.
     moved = _moved(partition, now) | check.changed_snapshots()
-    if not moved and read_if_there(fs, check.epochs.path) == check.epochs_data:
+    if not moved and read_or_tell(fs, check.epochs.path, Findings()) == check.epochs_data:
         return None
     report.findings.forget(moved)
     return now
@@ -133,6 +154,12 @@ class LogCheck:
         self._snapshots: dict[int, bytes] = {}
         self._snapshots_read: dict[int, bytes] = {}
 
+    def check(self, on_progress: Progress) -> Iterator[SegmentFacts]:
+        """Check the segments, one after the other."""
+        partition, epochs = self.partition, self.epochs.known
+        for segment in partition.segments:
+            yield check_segment(self._fs, segment, partition.next_base(segment), epochs, on_progress)
+
     def judge(self, checked: Iterable[SegmentFacts]) -> LogReport:
         """What the checked segments, in order, say of the log. Files beside it are read first."""
         partition = self.partition
@@ -146,7 +173,7 @@ class LogCheck:
             self._check_late_snapshots(end_offset)
         self._judge_what_compaction_explains()
         base = partition.segments[0].base_offset if partition.segments else 0
-        damaged = any(facts.damages for facts in self._checks)
+        damaged = any(facts.damages or facts.is_unreadable for facts in self._checks)
         topic_id = self._check_topic_id()
         return LogReport(
             self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self.epochs.wrong
@@ -160,7 +187,9 @@ class LogCheck:
             if base > end_offset and self._checks:
                 self._missing.append(MissingOffsets(path, None, end_offset, base - end_offset))
             self._findings.merge(facts.findings)
-            if not facts.has_vanished:
+            if facts.is_unreadable:
+                self._producers.knows_all, self._producers.is_broken = False, True
+            elif not facts.has_vanished:
                 self.epochs.replay(facts.epochs, path)
                 self._judge_producers(facts)
             if facts.missing is not None:
@@ -177,13 +206,14 @@ class LogCheck:
         self._producers.replay(facts.producers)
         if facts.is_broken:
             self._producers.knows_all, self._producers.is_broken = False, True
-        self._producers.check_txn_index(facts)
+        if not facts.segment.name:  # else its indexes are not looked at
+            self._producers.check_txn_index(facts)
 
     # -- side files
 
     def _load_epochs(self) -> EpochChecks:
         path = f"{self.partition.path}/{layout.LEADER_EPOCHS}"
-        self.epochs_data = read_if_there(self._fs, path)
+        self.epochs_data = read_or_tell(self._fs, path, self._findings)
         entries: list[tuple[int, int]] = []
         lines: list[int] = []
         if self.epochs_data is not None and self.partition.topic_partition is not None:
@@ -196,7 +226,7 @@ class LogCheck:
 
     def _check_topic_id(self) -> str | None:
         path = f"{self.partition.path}/{layout.PARTITION_METADATA}"
-        data = read_if_there(self._fs, path) if self.partition.whole else None
+        data = read_or_tell(self._fs, path, self._findings) if self.partition.whole else None
         if data is None:
             return None
         try:
@@ -208,7 +238,7 @@ class LogCheck:
     def _read_snapshots(self) -> dict[int, bytes]:
         found = {}
         for offset in self.partition.snapshots if self.partition.whole else []:
-            data = read_if_there(self._fs, self._snapshot_path(offset))
+            data = read_or_tell(self._fs, self._snapshot_path(offset), self._findings)
             if data is not None:
                 found[offset] = data
         return found
@@ -219,7 +249,7 @@ class LogCheck:
             path
             for offset, data in self._snapshots_read.items()
             for path in (self._snapshot_path(offset),)
-            if read_if_there(self._fs, path) != data
+            if read_or_tell(self._fs, path, Findings()) != data
         }
 
     def _snapshot_path(self, offset: int) -> str:

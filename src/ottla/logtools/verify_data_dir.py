@@ -9,7 +9,7 @@ from ottla.logtools import side_files, source
 from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import load_index
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_if_there
+from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_or_tell
 from ottla.logtools.verify import LogReport, Surroundings, verify_log
 from ottla.logtools.verify_segment import Progress
 from ottla.storage import layout, producer_snapshot
@@ -52,7 +52,7 @@ def partition_findings(fs: FileSystem, partition: Partition, report: LogReport) 
 
 
 def _topic_id(fs: FileSystem, path: str) -> str | None:
-    data = read_if_there(fs, f"{path}/{layout.PARTITION_METADATA}")
+    data = read_or_tell(fs, f"{path}/{layout.PARTITION_METADATA}", Findings())
     try:
         return str(side_files.parse_topic_id(data)) if data is not None else None
     except BadSideFileError:
@@ -124,15 +124,15 @@ def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bo
     for name in data_dir.marked:
         findings.note("marked-directory", f"{data_dir.path}/{name}", "on its way out, or not in use yet")
     path = f"{data_dir.path}/{layout.META_PROPERTIES}"
-    properties = read_if_there(fs, path)
-    if properties is None:
+    properties = read_or_tell(fs, path, findings)
+    if properties is None and not fs.exists(path):
         findings.note(
             "no-meta-properties", path, "the file is missing; a broker would not know whose directory this is"
         )
-    else:
+    elif properties is not None:
         _try(findings, "meta-properties", path, lambda: side_files.check_meta_properties(properties))
     path = f"{data_dir.path}/{layout.CLEAN_SHUTDOWN}"
-    marker = read_if_there(fs, path)
+    marker = read_or_tell(fs, path, findings)
     if marker is not None:
         _try(findings, "clean-shutdown", path, lambda: side_files.check_clean_shutdown(marker))
     return marker is not None
@@ -149,7 +149,7 @@ def _try(findings: Findings, code: str, path: str, check: object) -> None:
 def _read_checkpoints(fs: FileSystem, path: str, findings: Findings) -> Checkpoints:
     found: Checkpoints = {}
     for name in OFFSET_CHECKPOINTS:
-        data = read_if_there(fs, f"{path}/{name}")
+        data = read_or_tell(fs, f"{path}/{name}", findings)
         entries: dict[TopicPartition, tuple[int, int]] = {}
         if data is not None:
             try:

@@ -1,0 +1,154 @@
+"""What the batches of a log file say by themselves, whatever the file is called.
+
+A batch's offset is not covered by its CRC, so that one header alone is not believed: the offsets that count are those
+of the heaviest chain of batches in ascending order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from ottla.logtools.index_files import IndexFile, load_index
+from ottla.logtools.source import SegmentFiles
+from ottla.logtools.walk import Damage, walk
+from ottla.records import kernel
+from ottla.storage import layout
+from ottla.storage.fs import FileSystem
+from ottla.storage.scan import Window
+
+_MAX_RUNS = 400  # beyond that many, a file is compacted, and a wrong batch in it tips no scale
+_ENTRIES = 64  # of an index; as many as it takes to be sure
+
+
+@dataclass(slots=True)
+class Run:
+    """Batches in a row whose offsets follow on each other."""
+
+    first: int
+    end: int
+    batches: int = 1
+
+
+@dataclass(eq=False)
+class Contents:
+    """The good batches of one log file."""
+
+    segment: SegmentFiles
+    runs: list[Run] = field(default_factory=list)  # the chain
+    ends: dict[int, int] = field(default_factory=dict)  # position of a batch: its last offset
+    marks: set[tuple[int, int, int]] = field(default_factory=set)  # first and last offset, CRC
+
+    @property
+    def base_offset(self) -> int:
+        return self.segment.base_offset
+
+    @property
+    def head(self) -> int:
+        """What the first batch says; it may be the one that is wrong."""
+        return self.runs[0].first
+
+    @property
+    def first(self) -> int:
+        return self.solid[0].first
+
+    @property
+    def end(self) -> int:
+        return self.solid[-1].end
+
+    @cached_property
+    def batches(self) -> int:
+        return sum(run.batches for run in self.runs)
+
+    @cached_property
+    def offsets(self) -> int:
+        return sum(run.end - run.first for run in self.runs)
+
+    @cached_property
+    def solid(self) -> list[Run]:
+        """Without single batches that stand apart from many others: such a one may have a wrong offset."""
+        return [run for run in self.runs if run.batches > 1] or self.runs
+
+    def shared_with(self, other: Contents) -> int:
+        """How many offsets of this file the other one holds too."""
+        theirs = other.solid
+        firsts = [run.first for run in theirs]
+        shared = 0
+        for run in self.solid:
+            at = max(0, bisect_right(firsts, run.first) - 1)
+            while at < len(theirs) and theirs[at].first < run.end:
+                shared += max(0, min(run.end, theirs[at].end) - max(run.first, theirs[at].first))
+                at += 1
+        return shared
+
+    def holds(self, offset: int) -> bool:
+        return any(run.first <= offset < run.end for run in self.solid)
+
+    def bears_out(self, index: IndexFile | None, base_offset: int) -> bool | None:
+        """Whether an offset index tells of these batches if the segment begins at `base_offset`; None: it is silent."""
+        entries = [index[slot] for slot in range(min(index.entries, _ENTRIES))] if index else []
+        known = [(base_offset + relative, self.ends[at]) for relative, at in entries if at in self.ends]
+        return sum(said == last for said, last in known) * 2 > len(entries) if entries else None
+
+    def base_by(self, index: IndexFile | None) -> int | None:
+        """The base offset that an offset index gives these batches."""
+        for slot in range(min(index.entries, _ENTRIES) if index else 0):
+            relative, at = index[slot] if index else (0, 0)
+            if at in self.ends and self.bears_out(index, self.ends[at] - relative):
+                return self.ends[at] - relative
+        return None
+
+
+def read_contents(fs: FileSystem, segment: SegmentFiles) -> Contents:
+    """Read a log file once, past what is damaged."""
+    contents = Contents(segment)
+    runs: list[Run] = []
+    file = fs.open(segment.path(layout.LOG))
+    try:
+        for found in walk(file, file.size()):
+            if not isinstance(found, Damage):
+                _add(contents, runs, found)
+    finally:
+        file.close()
+    contents.runs = _heaviest_chain(runs)
+    return contents
+
+
+def _add(contents: Contents, runs: list[Run], window: Window) -> None:
+    for number in range(window.count):
+        row = window.rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+        first, last = row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET]
+        contents.ends[row[kernel.POSITION]] = last
+        contents.marks.add((first, last, row[kernel.CRC]))
+        if runs and runs[-1].end == first:
+            runs[-1].end = last + 1
+            runs[-1].batches += 1
+        else:
+            runs.append(Run(first, last + 1))
+
+
+def _heaviest_chain(runs: list[Run]) -> list[Run]:
+    """Those runs, in the file's order, whose offsets ascend and that have the most batches."""
+    if all(earlier.end <= later.first for earlier, later in pairwise(runs)):
+        return runs
+    if len(runs) > _MAX_RUNS:
+        return [run for run in runs if run.first >= runs[0].first]
+    weight = [run.batches for run in runs]
+    before = [-1] * len(runs)
+    for at, run in enumerate(runs):
+        for earlier in range(at):
+            if runs[earlier].end <= run.first and weight[earlier] + run.batches > weight[at]:
+                weight[at], before[at] = weight[earlier] + run.batches, earlier
+    chain: list[Run] = []
+    at = max(range(len(runs)), key=weight.__getitem__)
+    while at >= 0:
+        chain.append(runs[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def index_of(fs: FileSystem, directory: str, base_offset: int) -> IndexFile | None:
+    path = f"{directory}/{layout.segment_file(base_offset, layout.INDEX)}"
+    return load_index(fs, path, layout.INDEX, base_offset)

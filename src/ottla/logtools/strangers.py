@@ -1,0 +1,242 @@
+"""Tells which segments of a log lie under a wrong name, or do not belong there at all.
+
+A careless hand copies, renames or swaps files. What the batches say decides: their offsets against the file's name,
+against what the other files hold, and against the indexes. A file whose batches have a place of their own is renamed;
+one whose offsets another file holds with better right is set aside whole; and where neither is better, both stay.
+docs/decisions/0013 says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ottla.logtools.findings import DEFECT, Finding, Findings
+from ottla.logtools.segment_contents import Contents, index_of, read_contents
+from ottla.logtools.source import Partition, SegmentFiles
+from ottla.storage import layout
+from ottla.storage.fs import FileSystem
+
+RENAME = "rename"
+SET_ASIDE = "set-aside"
+UNDECIDED = "undecided"
+
+CODES = {RENAME: "misnamed-segment", SET_ASIDE: "stray-segment", UNDECIDED: "overlapping-segments"}
+_SUSPICIOUS = ("base-offset", "gap", "missing-offsets", "missing-index", "offset-index-entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A segment that is not what its name says, and what to do with it."""
+
+    segment: SegmentFiles
+    verdict: str
+    meaning: str
+    base_offset: int = -1  # where one that is renamed belongs
+    with_index: bool = False  # the files beside it tell of it, and go with it
+
+    @property
+    def finding(self) -> Finding:
+        path = self.segment.path(layout.LOG)
+        return Finding(DEFECT, CODES[self.verdict], path, self.meaning, None, self.segment.base_offset)
+
+
+def may_have_strangers(findings: Findings) -> bool:
+    """Whether what was found can come from a file with a wrong name; only then is it worth to read the log again."""
+    return any(finding.level == DEFECT and finding.code in _SUSPICIOUS for finding in findings.all())
+
+
+def find_strangers(fs: FileSystem, partition: Partition) -> list[Stranger]:
+    """What does not belong where it is, in the order of the names."""
+    found = _Judgement(fs, partition).run()
+    return sorted(found, key=lambda stranger: stranger.segment.base_offset)
+
+
+def arrange(partition: Partition, strangers: Iterable[Stranger]) -> Partition:
+    """The partition as it will be once every file has its place: read from the files as they are called now."""
+    by_base = {stranger.segment.base_offset: stranger for stranger in strangers}
+    segments = []
+    for segment in partition.segments:
+        stranger = by_base.get(segment.base_offset)
+        if stranger is None or stranger.verdict == UNDECIDED:
+            segments.append(segment)
+        elif stranger.verdict == RENAME:
+            name = segment.file_name(layout.LOG)
+            segments.append(replace(segment, base_offset=stranger.base_offset, name=name))
+    segments.sort(key=lambda segment: segment.base_offset)
+    return replace(partition, segments=segments, bases=[segment.base_offset for segment in segments])
+
+
+class _Judgement:
+    """The files of one log while it is decided which are where they belong."""
+
+    def __init__(self, fs: FileSystem, partition: Partition) -> None:
+        self._fs = fs
+        self._partition = partition
+        self._files: list[Contents] = []
+        self._empty: dict[int, SegmentFiles] = {}  # without a good batch
+        for segment in partition.segments:
+            contents = read_contents(fs, segment)
+            if contents.runs:
+                self._files.append(contents)
+            else:
+                self._empty[segment.base_offset] = segment
+        orphans = (layout.parse_segment_file(name) for name in partition.orphans)
+        self._orphans = {file.base_offset for file in orphans if file is not None}
+        self._placed = [one for one in self._files if one.base_offset in (one.first, one.head)]
+        self._found: list[Stranger] = []
+
+    def run(self) -> list[Stranger]:
+        doubtful = [one for one in self._files if one not in self._placed]
+        misplaced = [one for one in doubtful if self._is_misplaced(one)]
+        # A single batch under a name that is not its own may just as well have a wrong offset: `verify` looks at that.
+        self._placed += [one for one in doubtful if one not in misplaced and one.batches > 1]
+        for one in sorted(misplaced, key=lambda one: (-one.batches, one.base_offset)):
+            self._find_place(one)
+        while self._settle_an_overlap():
+            pass
+        return self._found
+
+    # -- one file by itself
+
+    def _is_misplaced(self, one: Contents) -> bool:
+        if one.batches == 1:
+            return self._single_is_misplaced(one)
+        if one.first < one.base_offset:
+            return True
+        later = [other.base_offset for other in self._placed if other.base_offset > one.base_offset]
+        if later and one.first >= min(later):
+            return True
+        if any(other.holds(one.base_offset) for other in self._placed if other.first < one.base_offset):
+            return True
+        return self._index_says(one)
+
+    def _index_says(self, one: Contents) -> bool:
+        """Whether the indexes know these batches under the name that their offsets give, and not under this one."""
+        own = index_of(self._fs, self._partition.path, one.base_offset)
+        if own is None:
+            return one.first in self._orphans
+        return one.bears_out(own, one.base_offset) is False and one.bears_out(own, one.first) is True
+
+    def _single_is_misplaced(self, one: Contents) -> bool:
+        """Only where other files bear it out: a copy of one of them, or a place that waits for it."""
+        if any(one.marks <= other.marks for other in self._placed):
+            return True
+        if any(other.shared_with(one) for other in self._placed):
+            return False
+        return one.first in self._orphans or (
+            self._links(one, one.first) > self._links(one, one.base_offset) and not self._index_denies(one)
+        )
+
+    def _index_denies(self, one: Contents) -> bool:
+        own = index_of(self._fs, self._partition.path, one.base_offset)
+        return one.bears_out(own, one.base_offset) is True
+
+    def _links(self, one: Contents, first: int) -> int:
+        """How many neighbours the file would have if it began at `first`."""
+        end = first + one.end - one.first
+        others = [other for other in self._placed if other is not one]
+        return any(other.end == first for other in others) + any(other.first == end for other in others)
+
+    # -- a place for it
+
+    def _find_place(self, one: Contents) -> None:
+        holders = [other for other in self._placed if one.shared_with(other)]
+        if not holders:
+            self._rename(one, self._base_for(one))
+            return
+        holder = max(holders, key=one.shared_with)
+        if len(holders) == 1 and one.marks > holder.marks:
+            what = f"its batches are also in {_name(one)}, which has more of them"
+            self._set_aside(holder.segment, what)
+            self._placed.remove(holder)
+            self._rename(one, holder.base_offset)
+        elif sum(map(one.shared_with, holders)) * 2 >= one.offsets:
+            self._set_aside(one.segment, self._why_stray(one, holder))
+        else:
+            meaning = (
+                f"its batches have offsets {one.first} to {one.end - 1}, not those of its name, and some of them are"
+                f" also in {_name(holder)}: which file is right cannot be told"
+            )
+            self._tell(one.segment, UNDECIDED, meaning)
+
+    def _why_stray(self, one: Contents, holder: Contents) -> str:
+        what = f"its batches have offsets {one.first} to {one.end - 1}, not those of its name"
+        same = "a copy of" if one.marks <= holder.marks else "offsets that are held by"
+        return f"{what}: {same} {_name(holder)}"
+
+    def _base_for(self, one: Contents) -> int:
+        """The name that the batches give, or below it one that an index knows: a compacted segment keeps its name."""
+        floor = max((other.end for other in self._placed if other.first < one.first), default=0)
+        path = self._partition.path
+        own = one.base_by(index_of(self._fs, path, one.base_offset))
+        if own is not None and floor <= own <= one.first:
+            return own
+        for base in sorted(self._orphans, reverse=True):
+            if floor <= base <= one.first and one.bears_out(index_of(self._fs, path, base), base):
+                return base
+        return one.head if floor <= one.head <= one.first else one.first
+
+    def _rename(self, one: Contents, base_offset: int) -> None:
+        if base_offset == one.base_offset:
+            self._placed.append(one)
+            return
+        blank = self._empty.pop(base_offset, None)
+        if blank is not None:
+            self._set_aside(blank, f"it holds no good batch; {_name(one)} has what belongs there")
+        if any(other.base_offset == base_offset for other in self._placed):
+            self._set_aside(one.segment, "its batches are not those of its name, and their place is taken")
+            return
+        name = layout.segment_file(base_offset, layout.LOG)
+        meaning = f"its batches have offsets {one.first} to {one.end - 1}: it belongs at {name}"
+        self._found.append(Stranger(one.segment, RENAME, meaning, base_offset, self._has_index(one, base_offset)))
+        moved = replace(one.segment, base_offset=base_offset, name=_name(one))
+        self._placed.append(replace(one, segment=moved))
+
+    def _has_index(self, one: Contents, base_offset: int) -> bool:
+        own = index_of(self._fs, self._partition.path, one.base_offset)
+        said = one.bears_out(own, base_offset)
+        return own is not None and (said is True or (said is None and base_offset not in self._orphans))
+
+    def _set_aside(self, segment: SegmentFiles, meaning: str) -> None:
+        self._tell(segment, SET_ASIDE, meaning)
+
+    def _tell(self, segment: SegmentFiles, verdict: str, meaning: str) -> None:
+        name = segment.file_name(layout.LOG)  # it may have been given a place meanwhile
+        as_listed = next(one for one in self._partition.segments if one.file_name(layout.LOG) == name)
+        self._found = [stranger for stranger in self._found if stranger.segment is not as_listed]
+        self._found.append(Stranger(as_listed, verdict, meaning))
+
+    # -- files that claim the same offsets
+
+    def _settle_an_overlap(self) -> bool:
+        """Set aside the file with the least right to its offsets; False when no two overlap, or it cannot be told."""
+        for one in sorted(self._placed, key=self._right):
+            rivals = [other for other in self._placed if other is not one and one.shared_with(other)]
+            if not rivals:
+                continue
+            self._placed.remove(one)
+            names = ", ".join(_name(other) for other in rivals)
+            if all(self._right(one) < self._right(other) for other in rivals):
+                meaning = (
+                    f"its offsets {one.first} to {one.end - 1} are held by {names}, which fit the log better"
+                )
+                self._set_aside(one.segment, meaning)
+            else:
+                meaning = (
+                    f"its offsets {one.first} to {one.end - 1} are also in {names}, and which file belongs to this log"
+                    " cannot be told: move the wrong one away"
+                )
+                self._tell(one.segment, UNDECIDED, meaning)
+            return True
+        return False
+
+    def _right(self, one: Contents) -> tuple[int, int]:
+        """How well a file fits: neighbours that it joins, and what its index says."""
+        index = index_of(self._fs, self._partition.path, one.base_offset)
+        said = one.bears_out(index, one.base_offset)
+        return self._links(one, one.first), (index is not None) + (said is True) - (said is False)
+
+
+def _name(one: Contents) -> str:
+    return one.segment.file_name(layout.LOG)
