@@ -13,9 +13,9 @@ from ottla.logtools import side_files
 from ottla.logtools.index_files import load_index
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import Partition, SegmentFiles, open_if_there, read_if_there
-from ottla.logtools.walk import is_good_batch
 from ottla.records import kernel
 from ottla.storage import layout, producer_snapshot
+from ottla.storage.find_batch import is_good_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.producer_snapshot import SnapshotEntry
 from ottla.storage.scan import Scan, Window

@@ -105,15 +105,24 @@ def read(fs: FileSystem, directory: str) -> Record:
 
 
 def note(fs: FileSystem, directory: str, losses: Iterable[Loss]) -> list[Loss]:
-    """Put losses on record, durably; those that were not there before. To be done before anything is made to fit."""
+    """Put losses on record, durably; those that were not open there before. To be done before anything is made to fit.
+
+    One that was acknowledged may happen again: offsets of a log's lost end are given to new records.
+    """
     known = read(fs, directory)
     news: list[Loss] = []
     for loss in losses:
-        if not any(loss.is_same(other) for other in (*known.losses, *news)):
+        if not any(loss.is_same(other) for other in (*known.open, *news)):
             news.append(loss)
     if news:
         _write(fs, directory, [*known.losses, *news], known.unreadable)
     return news
+
+
+def begin(fs: FileSystem, directory: str) -> None:
+    """From now on every hole in the log is on record here, or is news."""
+    if not fs.exists(f"{directory}/{FILE}"):
+        _write(fs, directory, [], [])
 
 
 def acknowledge(fs: FileSystem, directory: str, now_ms: int) -> list[Loss]:
