@@ -15,7 +15,7 @@ from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogDirLockedError, OffsetOutOfRangeError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.offline import compact, first_offset_at, measure, reindex, trim
-from ottla.logtools.repair import RepairPlan, apply_repair, plan_repair
+from ottla.logtools.repair import RepairPlan, Step, bound_by, plan_repair, repair_log
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
 from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify_data_dir import surroundings
@@ -37,8 +37,13 @@ def plan_for(path: Path, *, skip_corrupt: bool = False) -> RepairPlan:
 
 
 def mend(path: Path, *, skip_corrupt: bool = False) -> RepairPlan:
-    plan = plan_for(path, skip_corrupt=skip_corrupt)
-    apply_repair(FS, plan)
+    """Repair one log; the plan has all steps that were done, and what is left."""
+    steps: list[Step] = []
+    plan = repair_log(
+        FS, list_partition(FS, str(path)), skip_corrupt=skip_corrupt, now_ms=START_MS, tell=steps.extend
+    )
+    bound_by(FS, plan, START_MS)
+    plan.steps = steps
     return plan
 
 
@@ -244,8 +249,7 @@ def test_any_damage_is_mended_and_no_byte_is_destroyed(pristine: Path, tmp_path:
         what = (seed, path.name, position, bits)
         fs = Recording(log_dir)
         partition = list_partition(fs, str(log_dir))
-        plan = plan_repair(fs, partition, surroundings(fs, partition), lambda _: None, skip_corrupt=True)
-        apply_repair(fs, plan)
+        bound_by(fs, repair_log(fs, partition, skip_corrupt=True, now_ms=START_MS), START_MS)
         assert fs.lost == [], what
         assert defects(data_dir) == [], what
         left = read(log_dir)
@@ -261,7 +265,7 @@ def test_checkpoints_keep_every_entry_that_can_be_true(data_dir: Path) -> None:
     planned = plan_checkpoints(FS, str(data_dir), ends)
     assert [step.file for step, _ in planned] == [str(path)]
     before = path.read_bytes()
-    apply_checkpoints(FS, planned)
+    apply_checkpoints(FS, planned, ends, START_MS)
     assert path.read_text() == "0\n2\norders 0 156\norders 1 156\n"
     assert (data_dir / "recovery-point-offset-checkpoint.quarantine").read_bytes() == before
     assert check(data_dir) == []

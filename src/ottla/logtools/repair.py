@@ -1,8 +1,9 @@
 """Mends a log: says what it would do, and does it when told to.
 
-In this order: batches that cannot stay are set aside and taken out of their log, a torn tail is cut, then every
-damaged file that follows from the log (indexes, snapshots, leader epochs) is built anew. Each step leaves a log that
-a broker can open.
+In this order: files get the names that their batches call for; then batches that cannot stay are set aside and taken
+out of their log, a torn tail is cut, and every damaged file that follows from the log (indexes, snapshots, leader
+epochs) is built anew. Each step leaves a log that a broker can open. After each round the log is checked again, so that
+what is said to be left is what `verify` says.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ottla.logtools import source
+from ottla.logtools import repair_losses, source
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.repair_names import moving_files, put_in_place
 from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.strangers import CODES, RENAME, SET_ASIDE, UNDECIDED, Stranger
 from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import (
     Edit,
     bound_checkpoints,
@@ -29,6 +33,8 @@ from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
 
 Progress = Callable[[int], None]
+_ROUNDS = 6  # names, batches, what follows from them; more only if something goes on changing
+_BLOCKING = ("unreadable", CODES[UNDECIDED])  # while these are there, nobody can say what is healthy
 _DERIVED_CODES = (
     "missing-index",
     "index-size",
@@ -45,11 +51,15 @@ _DERIVED_CODES = (
 )
 
 
+_NAME_CODES = (*CODES.values(), "interrupted-repair")
+_MOVED = (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing that a repair does."""
 
-    action: str  # cut, quarantine, patch, rebuild, remove
+    action: str  # rename, set-aside, cut, quarantine, patch, rebuild, remove
     file: str
     meaning: str
     position: int | None = None
@@ -65,9 +75,15 @@ class RepairPlan:
     steps: list[Step] = field(default_factory=list)
     unmended: list[Finding] = field(default_factory=list)
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
+    strangers: list[Stranger] = field(default_factory=list)
+    later: list[Step] = field(
+        default_factory=list
+    )  # what comes when these steps are done, as far as is known
     edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
     cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)
     rebuild: set[str] = field(default_factory=set)
+    report: LogReport = field(default_factory=LogReport)
+    was_changed: bool = False
 
     @property
     def changes_log(self) -> bool:
@@ -83,15 +99,46 @@ def plan_repair(
 
 def plan_from(report: LogReport, *, skip_corrupt: bool) -> RepairPlan:
     """What would mend a log that was checked."""
-    plan = RepairPlan(report.partition, report.end_offset)
+    defects = [finding for finding in report.findings.all() if finding.level == DEFECT]
+    if any(finding.code in _BLOCKING for finding in defects):
+        return RepairPlan(report.partition, report.end_offset, unmended=defects, report=report)
+    rest = _plan_contents(report, defects, skip_corrupt=skip_corrupt)
+    if not report.strangers and not moving_files(report.partition):
+        return rest
+    plan = RepairPlan(report.partition, report.end_offset, _name_steps(report), report=report)
+    plan.strangers, plan.needs_skip, plan.unmended = report.strangers, rest.needs_skip, rest.unmended
+    moved = {stranger.segment.path(suffix) for stranger in plan.strangers for suffix in _MOVED}
+    plan.later = [step for step in rest.steps if step.file not in moved]
+    return plan
+
+
+def _name_steps(report: LogReport) -> list[Step]:
+    steps = []
+    for stranger in report.strangers:
+        path = stranger.segment.path(layout.LOG)
+        if stranger.verdict == RENAME:
+            name = layout.segment_file(stranger.base_offset, layout.LOG)
+            steps.append(Step("rename", path, f"to {name}: {stranger.meaning}"))
+        elif stranger.verdict == SET_ASIDE:
+            meaning = f"rename it to {path.rpartition('/')[2]}{layout.QUARANTINE}: {stranger.meaning}"
+            steps.append(Step("set-aside", path, meaning))
+    for name in moving_files(report.partition):
+        path = f"{report.partition.path}/{name}"
+        steps.append(Step("rename", path, "give it the name that an interrupted repair meant for it"))
+    return steps
+
+
+def _plan_contents(report: LogReport, defects: list[Finding], *, skip_corrupt: bool) -> RepairPlan:
+    """What to do inside of the files."""
+    plan = RepairPlan(report.partition, report.end_offset, report=report)
     handled: set[tuple[str, int | None]] = set()
     for check in report.checks:
         edits = _plan_log(plan, check, handled, skip_corrupt=skip_corrupt)
         edits += _plan_epochs(plan, check, report, handled, edits)
         if edits:
             plan.edits.append((check.segment, edits))
-    for finding in report.findings.all():
-        if finding.level == DEFECT and (finding.file, finding.position) not in handled:
+    for finding in defects:
+        if (finding.file, finding.position) not in handled and finding.code not in _NAME_CODES:
             _plan_side_file(plan, finding, report, skip_corrupt=skip_corrupt)
     if plan.changes_log:
         _rebuild_all(plan)
@@ -193,21 +240,46 @@ def _is_stray_snapshot(partition: Partition, path: str, end_offset: int) -> bool
     return parsed.base_offset not in partition.bases[1:] and parsed.base_offset != end_offset
 
 
-def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
-    """Do what the plan says."""
-    mend(fs, plan, on_progress)
-    bound_by(fs, plan)
+def repair_log(
+    fs: FileSystem,
+    partition: Partition,
+    *,
+    skip_corrupt: bool,
+    now_ms: int,
+    tell: Callable[[list[Step]], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
+) -> RepairPlan:
+    """Mend a log, round after round, until there is nothing more to do. What is returned says what is left."""
+    plan = plan_repair(fs, partition, surroundings(fs, partition), on_progress, skip_corrupt=skip_corrupt)
+    rounds = 0
+    while plan.steps and rounds < _ROUNDS:
+        rounds += 1
+        tell(plan.steps)
+        mend(fs, plan, now_ms)
+        partition = source.list_partition(fs, partition.path)
+        around = surroundings(fs, partition)
+        plan = plan_repair(fs, partition, around, lambda _: None, skip_corrupt=skip_corrupt)
+    plan.unmended += [Finding(DEFECT, "not-mended", step.file, step.meaning) for step in plan.steps]
+    plan.was_changed = rounds > 0
+    return plan
 
 
-def bound_by(fs: FileSystem, plan: RepairPlan) -> None:
-    """After a repair: no checkpoint of the data directory may point past the log's end."""
-    if plan.changes_log:
-        data_dir = data_dir_of(fs, plan.partition.path)
-        bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
+def bound_by(fs: FileSystem, plan: RepairPlan, now_ms: int) -> None:
+    """After a repair no checkpoint may point past the log's end; what that hides is put on record first."""
+    if not plan.was_changed or plan.report.is_damaged:
+        return
+    data_dir = data_dir_of(fs, plan.partition.path)
+    known = repair_losses.known_end(fs, plan.partition)
+    repair_losses.note_short(fs, plan.partition.path, plan.end_offset, known, now_ms)
+    bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
 
 
-def mend(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
-    """The part of a repair that lies in the partition's own directory."""
+def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, on_progress: Progress = lambda _: None) -> None:
+    """One round: the part of a repair that lies in the partition's own directory."""
+    if plan.strangers or moving_files(plan.partition):
+        put_in_place(fs, plan.partition, plan.strangers)
+        return
+    _note_losses(fs, plan, now_ms)
     for segment, edits in plan.edits:
         cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]
         rewrite_log(fs, segment, [*edits, *cuts])
@@ -224,6 +296,22 @@ def mend(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: Non
         else:
             _replace(fs, path, derived.files.get(path))
     plan.end_offset = derived.end_offset
+
+
+def _note_losses(fs: FileSystem, plan: RepairPlan, now_ms: int) -> None:
+    """First of all: what is given up is on record before it goes."""
+    dropped: dict[int, tuple[SegmentFiles, list[Edit]]] = {}
+    taken = [*plan.edits, *((segment, [cut]) for segment, cut in plan.cuts)]
+    for segment, edits in taken:
+        drops = [edit for edit in edits if edit.drops]
+        if drops:
+            dropped.setdefault(segment.base_offset, (segment, []))[1].extend(drops)
+    known = repair_losses.known_end(fs, plan.partition)
+    for segment, drops in dropped.values():
+        drops.sort(key=lambda edit: edit.position)
+        next_base = plan.partition.next_base(segment)
+        lost = repair_losses.losses_of(fs, segment, drops, next_base, known)
+        repair_losses.note(fs, plan.partition.path, lost, now_ms)
 
 
 def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit) -> None:

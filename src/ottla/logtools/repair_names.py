@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.logtools.source import Partition
-from ottla.logtools.strangers import RENAME, SET_ASIDE, Stranger
+from ottla.logtools.strangers import MOVING, RENAME, SET_ASIDE, Stranger
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 
-MOVING = ".moving"
 _BESIDE = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX, layout.SNAPSHOT)
 
 

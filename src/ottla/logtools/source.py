@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from ottla.errors import StorageError
 from ottla.logtools.findings import Findings
-from ottla.storage.find_batch import find_batch
 from ottla.storage import layout
+from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 

@@ -17,6 +17,7 @@ from ottla.logtools.source import Partition, SegmentFiles
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 
+MOVING = ".moving"  # on its way from a wrong name to the right one, while that is still taken
 RENAME = "rename"
 SET_ASIDE = "set-aside"
 UNDECIDED = "undecided"
@@ -189,7 +190,9 @@ class _Judgement:
             return
         name = layout.segment_file(base_offset, layout.LOG)
         meaning = f"its batches have offsets {one.first} to {one.end - 1}: it belongs at {name}"
-        self._found.append(Stranger(one.segment, RENAME, meaning, base_offset, self._has_index(one, base_offset)))
+        self._found.append(
+            Stranger(one.segment, RENAME, meaning, base_offset, self._has_index(one, base_offset))
+        )
         moved = replace(one.segment, base_offset=base_offset, name=_name(one))
         self._placed.append(replace(one, segment=moved))
 

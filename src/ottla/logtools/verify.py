@@ -17,7 +17,7 @@ from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
-from ottla.logtools.strangers import Stranger, arrange, find_strangers, may_have_strangers
+from ottla.logtools.strangers import MOVING, Stranger, arrange, find_strangers, may_have_strangers
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
@@ -276,6 +276,10 @@ class LogCheck:
         if not partition.whole:
             return
         for name in partition.leftovers:
+            if name.endswith(MOVING):
+                meaning = "left by a repair that was interrupted; run `ottla log repair` again"
+                self._findings.defect("interrupted-repair", f"{partition.path}/{name}", meaning)
+                continue
             meaning = "left by an interrupted deletion or compaction; a broker deals with it when it starts"
             self._findings.note("leftover", f"{partition.path}/{name}", meaning)
         for name in partition.orphans:
