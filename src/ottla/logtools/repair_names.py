@@ -56,8 +56,10 @@ def _moves(fs: FileSystem, directory: str, renamed: list[Stranger]) -> list[tupl
     for stranger in renamed:
         for suffix in (layout.LOG, *(_BESIDE if stranger.with_index else ())):
             source = f"{directory}/{layout.segment_file(stranger.segment.base_offset, suffix)}"
-            if fs.exists(source):
-                moves.append((source, f"{directory}/{layout.segment_file(stranger.base_offset, suffix)}"))
+            target = f"{directory}/{layout.segment_file(stranger.base_offset, suffix)}"
+            # A snapshot tells of what lies before its offset, and may be right where the log is wrong.
+            if fs.exists(source) and not (suffix == layout.SNAPSHOT and fs.exists(target)):
+                moves.append((source, target))
     sources = {source for source, _ in moves}
     for _, target in moves:
         if target not in sources:

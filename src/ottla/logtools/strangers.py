@@ -43,8 +43,12 @@ class Stranger:
 
 
 def may_have_strangers(findings: Findings) -> bool:
-    """Whether what was found can come from a file with a wrong name; only then is it worth to read the log again."""
-    return any(finding.level == DEFECT and finding.code in _SUSPICIOUS for finding in findings.all())
+    """Whether what was found can come from a file with a wrong name; only then is it worth to read the log again.
+
+    Not while a file cannot be read: it may hold what decides.
+    """
+    codes = {finding.code for finding in findings.all() if finding.level == DEFECT}
+    return not codes.isdisjoint(_SUSPICIOUS) and "unreadable" not in codes
 
 
 def find_strangers(fs: FileSystem, partition: Partition) -> list[Stranger]:
@@ -90,6 +94,9 @@ class _Judgement:
     def run(self) -> list[Stranger]:
         doubtful = [one for one in self._files if one not in self._placed]
         misplaced = [one for one in doubtful if self._is_misplaced(one)]
+        # One that has the name of another's batches is not right either.
+        claimed = {one.head for one in misplaced}
+        misplaced += [one for one in doubtful if one not in misplaced and one.base_offset in claimed]
         # A single batch under a name that is not its own may just as well have a wrong offset: `verify` looks at that.
         self._placed += [one for one in doubtful if one not in misplaced and one.batches > 1]
         for one in sorted(misplaced, key=lambda one: (-one.batches, one.base_offset)):
@@ -115,9 +122,14 @@ class _Judgement:
     def _index_says(self, one: Contents) -> bool:
         """Whether the indexes know these batches under the name that their offsets give, and not under this one."""
         own = index_of(self._fs, self._partition.path, one.base_offset)
-        if own is None:
-            return one.first in self._orphans
-        return one.bears_out(own, one.base_offset) is False and one.bears_out(own, one.first) is True
+        if one.bears_out(own, one.base_offset):
+            return False
+        other = index_of(self._fs, self._partition.path, one.first)
+        return (
+            one.bears_out(own, one.first) is True
+            or one.bears_out(other, one.first) is True
+            or (own is None and other is not None)
+        )
 
     def _single_is_misplaced(self, one: Contents) -> bool:
         """Only where other files bear it out: a copy of one of them, or a place that waits for it."""
