@@ -39,8 +39,8 @@ PARTITION = TopicPartition("topic", 0)
 DIRECTORY = f"{LOG_DIR}/{PARTITION}"
 _COUNT = 2000
 _BESIDE = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
-# What a repair cannot bring back, and what nobody can decide: two files with equal right, and a batch with a wrong epoch
-# when the checkpoint of epochs is gone.
+# What a repair cannot bring back, and what nobody can decide: two files with equal right, and a batch with a wrong
+# epoch when the checkpoint of epochs is gone.
 _MAY_BE_LEFT = ("loss", "missing-offsets", "gap", "overlapping-segments", "leader-epoch")
 
 
@@ -119,8 +119,12 @@ class Story:
 
     def happen(self) -> None:
         mishap: Callable[[], str | None] = self._rng.choice(
-            [self._zero, self._zero, self._cut, self._bits, self._bits, self._delete, self._copy, self._copy]
-            + [self._rename, self._rename, self._swap, self._swap, self._own]
+            [
+                *[self._zero, self._bits, self._copy, self._rename, self._swap] * 2,
+                self._cut,
+                self._delete,
+                self._own,
+            ]
         )
         told = mishap()
         if told is not None:

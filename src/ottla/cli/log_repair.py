@@ -85,7 +85,8 @@ class Tally:
         plan.report.findings, plan.report.checks = Findings(), []  # there may be thousands of partitions
         self._reports.append((partition, plan.report))
         name = partition.topic_partition
-        if name is not None and not layout.parse_marked_dir(partition.name) and not plan.report.is_damaged:
+        is_known = not plan.is_blocked and not plan.report.is_damaged
+        if name is not None and is_known and not layout.parse_marked_dir(partition.name):
             self._ends[name] = plan.end_offset
 
     def finish_data_dir(self, fs: FileSystem, target: Target) -> None:

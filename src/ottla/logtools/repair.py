@@ -86,6 +86,11 @@ class RepairPlan:
     was_changed: bool = False
 
     @property
+    def is_blocked(self) -> bool:
+        """Something is in the way that only the operator can move."""
+        return any(finding.code in _BLOCKING for finding in self.unmended)
+
+    @property
     def changes_log(self) -> bool:
         return bool(self.edits or self.cuts)
 
@@ -266,7 +271,7 @@ def repair_log(
 
 def bound_by(fs: FileSystem, plan: RepairPlan, now_ms: int) -> None:
     """After a repair no checkpoint may point past the log's end; what that hides is put on record first."""
-    if not plan.was_changed or plan.report.is_damaged:
+    if not plan.was_changed or plan.is_blocked or plan.report.is_damaged:
         return
     data_dir = data_dir_of(fs, plan.partition.path)
     known = repair_losses.known_end(fs, plan.partition)

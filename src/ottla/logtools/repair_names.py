@@ -52,13 +52,15 @@ def put_in_place(fs: FileSystem, partition: Partition, strangers: Iterable[Stran
 
 def _moves(fs: FileSystem, directory: str, renamed: list[Stranger]) -> list[tuple[str, str]]:
     """Old and new path of every file that moves."""
-    moves = []
+    moves: list[tuple[str, str]] = []
+    wanted = {stranger.base_offset for stranger in renamed}
     for stranger in renamed:
         for suffix in (layout.LOG, *(_BESIDE if stranger.with_index else ())):
             source = f"{directory}/{layout.segment_file(stranger.segment.base_offset, suffix)}"
             target = f"{directory}/{layout.segment_file(stranger.base_offset, suffix)}"
-            # A snapshot tells of what lies before its offset, and may be right where the log is wrong.
-            if fs.exists(source) and not (suffix == layout.SNAPSHOT and fs.exists(target)):
+            if suffix == layout.SNAPSHOT and (stranger.segment.base_offset in wanted or fs.exists(target)):
+                continue  # it tells of what lies before its offset, and may be right where the log is wrong
+            if fs.exists(source):
                 moves.append((source, target))
     sources = {source for source, _ in moves}
     for _, target in moves:

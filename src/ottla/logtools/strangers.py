@@ -103,6 +103,11 @@ class _Judgement:
             self._find_place(one)
         while self._settle_an_overlap():
             pass
+        for base_offset, segment in self._empty.items():
+            holder = next((other for other in self._placed if other.holds(base_offset)), None)
+            if holder is not None and holder.base_offset != base_offset:
+                meaning = f"it holds no good batch, and the offset of its name is in {_name(holder)}"
+                self._set_aside(segment, meaning)
         return self._found
 
     # -- one file by itself
