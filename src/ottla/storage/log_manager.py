@@ -199,7 +199,7 @@ class LogManager:
         for partition, log in self.logs.items():
             if log.losses:
                 log.losses = losses.read(self._fs, log.path).open
-                counts[partition] = sum(loss.offsets for loss in log.losses)
+                counts[partition] = losses.count_offsets(log.losses)
         return counts
 
     def notices(self) -> list[str]:

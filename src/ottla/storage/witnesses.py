@@ -75,7 +75,9 @@ def expect(
 def holes(spans: Sequence[Span], expected: Expected, *, may_have_gaps: bool) -> list[Hole]:
     """What is missing of a log that consists of these segments."""
     if not spans:
-        return []
+        start, end = expected.start_offset or 0, expected.end_offset
+        reason = f"the log was on disk up to {end}, and there is no segment"
+        return [Hole(layout.segment_file(start, layout.LOG), start, end, reason)] if start < end else []
     found = []
     first, last = spans[0], spans[-1]
     start = first.base_offset if expected.start_offset is None else expected.start_offset
