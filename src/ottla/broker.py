@@ -125,11 +125,23 @@ class Broker:
             cluster_id=metadata.image.cluster_id,
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
+        self._tell_losses()
         self.replicas = ReplicaManager(
             self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
         )
         self._stops.append(self._close_logs)
         self._write_pid_files()
+
+    def _tell_losses(self) -> None:
+        """At every start, until somebody acknowledges them."""
+        for notice in self.logs.notices():
+            log.warning("%s", notice)
+        for path, loss in self.logs.losses():
+            log.error(
+                "%s: records are lost: %s. Restore them from a backup, or consume on without them; `ottla log losses %s"
+                " --acknowledge` ends this message",
+                path, loss.describe(), path,
+            )  # fmt: skip
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings

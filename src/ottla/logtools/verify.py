@@ -19,10 +19,12 @@ from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
 from ottla.logtools.strangers import MOVING, Stranger, arrange, find_strangers, may_have_strangers
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
+from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
-from ottla.storage import layout
+from ottla.storage import layout, losses
 from ottla.storage.fs import FileSystem
+from ottla.storage.witnesses import Witness
 
 _TRIES = 3
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -36,6 +38,8 @@ class Surroundings:
     is_compacted: bool = False
     log_start: int = 0
     is_trimmed: bool = False  # the log start is known, or may be higher than known
+    is_clean: bool = False  # left by a clean stop
+    witness: Witness = field(default_factory=Witness)
 
 
 @dataclass(slots=True)
@@ -149,6 +153,7 @@ class LogCheck:
         self._producers = ProducerChecks(self._findings)
         self.epochs_data: bytes | None = None
         self.epochs = self._load_epochs()
+        self._record = losses.read(fs, partition.path) if partition.whole else losses.Record([], [])
         self._missing: list[MissingOffsets] = []
         self._checks: list[SegmentFacts] = []
         self._snapshots: dict[int, bytes] = {}
@@ -172,6 +177,8 @@ class LogCheck:
             self.epochs.finish(end_offset)
             self._check_late_snapshots(end_offset)
         self._judge_what_compaction_explains()
+        if partition.whole:
+            self._judge_what_is_missing()
         base = partition.segments[0].base_offset if partition.segments else 0
         damaged = any(facts.damages or facts.is_unreadable for facts in self._checks)
         topic_id = self._check_topic_id()
@@ -184,7 +191,7 @@ class LogCheck:
         for facts in checked:
             base, path = facts.segment.base_offset, facts.segment.path(layout.LOG)
             self._compare_snapshot(base)
-            if base > end_offset and self._checks:
+            if base > end_offset and self._checks and not self._checks[-1].has_vanished:
                 self._missing.append(MissingOffsets(path, None, end_offset, base - end_offset))
             self._findings.merge(facts.findings)
             if facts.is_unreadable:
@@ -287,7 +294,7 @@ class LogCheck:
             self._findings.note("orphan-index", f"{partition.path}/{name}", meaning)
         for name in partition.strangers:
             known = name in _KNOWN_FILES or name.endswith(
-                (".checkpoint", layout.QUARANTINE, ".quarantine.json")
+                (".checkpoint", layout.QUARANTINE, ".quarantine.json", losses.FILE)
             )
             if not known:
                 self._findings.note(
@@ -298,27 +305,53 @@ class LogCheck:
 
     def _judge_what_compaction_explains(self) -> None:
         topic = self.partition.topic_partition
-        places = sum(missing.places for missing in self._missing)
+        news = [missing for missing in self._missing if not self._is_on_record(missing)]
+        # A cleaner takes out batches between others; a file that is lost leaves a hole between two files.
+        inside = sum(missing.places for missing in news if missing.position is not None)
         explained = (
             self._around.is_compacted
             or (topic is not None and topic.topic in _COMPACTED_TOPICS)
-            or self.partition.has_quarantine
+            or self._was_repaired_before
             or any(check.lost_records for check in self._checks)
-            or places > 1
+            or inside > 1
         )
         if not explained and not any(check.joint_entries for check in self._checks):
             for finding in (finding for check in self._checks for finding in check.doubtful_entries):
                 self._findings.add(finding)
-        if not explained:
+        if not explained and not self._record.losses:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
-        explained_by = "a repair" if self.partition.has_quarantine else "compaction"
+        explained_by = "a repair" if self._was_repaired_before else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
-            if explained:
+            level = NOTE
+            if missing not in news:
+                meaning = f"{what}; that is on record"
+            elif explained:
                 meaning = f"{what}; {explained_by} does that"
             else:
-                meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
-            level = NOTE if explained else DEFECT
+                level = DEFECT
+                lost = (
+                    "a segment is" if missing.position is None else "a base offset is wrong, or batches are"
+                )
+                meaning = f"{what}, and no sign of compaction: {lost} lost"
             self._findings.add(Finding(level, "gap", missing.file, meaning, missing.position, missing.offset))
+
+    @property
+    def _was_repaired_before(self) -> bool:
+        """Repairs once left gaps and put nothing on record."""
+        return self.partition.has_quarantine and losses.FILE not in self.partition.strangers
+
+    def _is_on_record(self, missing: MissingOffsets) -> bool:
+        end = missing.offset + missing.size
+        known = self._record.losses
+        near = sum(missing.offset <= loss.first_offset for loss in known) if missing.places > 1 else 1
+        return not losses.uncovered(missing.offset, end, known) and near >= missing.places
+
+    def _judge_what_is_missing(self) -> None:
+        check_record(self._findings, self.partition.path, self._record)
+        check_ends(
+            self._findings, self._fs, self.partition, self._checks, self.epochs.entries, self._around.witness,
+            self._record, is_clean=self._around.is_clean,
+        )  # fmt: skip

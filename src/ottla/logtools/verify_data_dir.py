@@ -11,10 +11,12 @@ from ottla.logtools.index_files import load_index
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_or_tell
 from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify_missing import check_lost_partition
 from ottla.logtools.verify_segment import Progress
 from ottla.storage import layout, producer_snapshot
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
+from ottla.storage.witnesses import Witness
 
 _METADATA_TOPIC = "__cluster_metadata"
 Checkpoints = dict[str, dict[TopicPartition, tuple[int, int]]]  # by file: offset and position in the file
@@ -106,6 +108,11 @@ class DataDirCheck:
                 known = reports.get(partition)
                 if known is not None:
                     _check_offset(findings, path, name, partition, offset, position, known, is_clean=is_clean)
+                elif partition not in doomed and name == layout.RECOVERY_POINTS and offset > 0:
+                    witness = _witness(self._checkpoints, partition)
+                    check_lost_partition(
+                        findings, self._fs, self._data_dir.path, partition, witness, position
+                    )
                 elif partition not in doomed:
                     add = findings.defect if is_clean else findings.note
                     add("checkpoint-entry", path, f"there is no partition {partition}", position=position)
@@ -166,8 +173,15 @@ def _surroundings(
 ) -> Surroundings:
     if partition is None:
         return Surroundings()
-    start = checkpoints[layout.LOG_START_OFFSETS].get(partition, (0, 0))[0]
-    return Surroundings(partition in checkpoints[layout.CLEANER_OFFSETS], start, not is_clean)
+    witness = _witness(checkpoints, partition)
+    is_compacted = partition in checkpoints[layout.CLEANER_OFFSETS]
+    return Surroundings(is_compacted, witness.start_offset or 0, not is_clean, is_clean, witness)
+
+
+def _witness(checkpoints: Checkpoints, partition: TopicPartition) -> Witness:
+    names = (layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS, layout.LOG_START_OFFSETS)
+    found = (checkpoints[name].get(partition) for name in names)
+    return Witness(*(entry[0] if entry is not None else None for entry in found))
 
 
 def _check_offset(
@@ -185,11 +199,11 @@ def _check_offset(
     if report.is_damaged:
         return
     meaning = ""
-    if offset > report.end_offset:
+    if offset > report.end_offset and name != layout.RECOVERY_POINTS:  # of those the log's own check tells
         meaning = f"{partition} has offset {offset}, past the log's end {report.end_offset}"
     elif offset < 0:
         meaning = f"{partition} has offset {offset}"
-    elif name == layout.RECOVERY_POINTS and is_clean and offset != report.end_offset:
+    elif name == layout.RECOVERY_POINTS and is_clean and offset < report.end_offset:
         meaning = f"{partition} has recovery point {offset}, but the log was closed at {report.end_offset}"
     if meaning:
         findings.defect("checkpoint-entry", path, meaning, position=position, offset=offset)

@@ -24,6 +24,12 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
     ):
         metrics.gauges_by(metric, text, by_partition, lambda name=attribute: log_numbers(name))  # type: ignore[misc]
     metrics.gauges_by(
+        "ottla_log_missing_offsets",
+        "Offsets of a partition that are on record as lost, until they are acknowledged.",
+        by_partition,
+        lambda: {(tp.topic, str(tp.partition)): count for tp, count in logs.missing_offsets().items()},
+    )
+    metrics.gauges_by(
         "kafka_server_purgatory_size",
         "Requests that wait, by what for.",
         ("purgatory",),

@@ -33,6 +33,7 @@ from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
+from ottla.storage.losses import Loss
 from ottla.storage.producer_state import NO_OFFSET, BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
@@ -90,6 +91,8 @@ class Log:
             tuple[int, Segment]
         ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
+        self.losses: list[Loss] = []  # on record beside it and not acknowledged, when it was loaded
+        self.notices: list[str] = []  # what loading it has to say besides
 
     def use_handles(self, handles: HandlePool | None) -> None:
         """Count open files there from now on: that of the thread which owns the log; nowhere while it changes hands."""

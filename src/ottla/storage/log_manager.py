@@ -8,18 +8,19 @@ method each, called by whoever keeps time.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, opened_dir, truncation, upkeep
+from ottla.storage import checkpoint, gone, layout, losses, opened_dir, truncation, upkeep
 from ottla.storage.fs import FileSystem, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
+from ottla.storage.losses import Loss
 from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.recovery import load_log
 from ottla.storage.relocation import Relocation
@@ -61,6 +62,9 @@ class LogManager:
             TopicPartition, LogDir
         ] = {}  # what was under way when the broker last stopped
         self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
+        self.lost_partitions: list[
+            str
+        ] = []  # directories that were gone at the start, and are there again, empty
 
     # -- opening
 
@@ -92,15 +96,18 @@ class LogManager:
 
     def _load_all(self, on_progress: Progress | None) -> None:
         work: list[tuple[OpenedDir, str]] = []
+        there: set[TopicPartition] = set()
         for opened in self._opened:
             found = opened_dir.contents(opened.dir)
             work += [(opened, name) for name in found.partitions]
+            there.update(found.named)
             now_ms = self._runtime.monotonic_ms()
             doomed = [*found.doomed, *found.futures]
             self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in doomed]
             for name in found.futures:
                 if (marked := layout.parse_marked_dir(name)) is not None:
                     self.unfinished_moves[marked[0]] = opened.dir
+        self._note_lost_partitions(there)
         done = 0
 
         def report(item: tuple[OpenedDir, str]) -> None:
@@ -121,6 +128,21 @@ class LogManager:
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _note_lost_partitions(self, there: set[TopicPartition]) -> None:
+        """Of those whose topic is still known; they will be made anew, empty, where they were."""
+        if self.failed_dirs or any(opened.dir.offline for opened in self._opened):
+            return  # they may lie there
+        for opened, partition in list(gone.lost_partitions(self._opened, there)):
+            if self._topic_configs and partition.topic not in self._topic_configs:
+                continue
+            try:
+                gone.note(opened, partition, self._runtime.now_ms())
+            except OSError as error:
+                opened.dir.fail(error, f"noting that {partition} is gone")
+                return
+            self._homes[partition] = opened.dir
+            self.lost_partitions.append(f"{opened.dir.path}/{partition}")
 
     def _choose(self, one: Log, other: Log) -> Log:
         """Two logs of one partition: fine if a move was interrupted when both were complete. Else it is refused."""
@@ -153,12 +175,41 @@ class LogManager:
             start_offset=opened.start_offsets.get(partition, 0),
             may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
+            witness=opened.witness(partition),
         )
         log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
         return log
 
     def _config_of(self, topic: str) -> LogConfig:
         return self._topic_configs.get(topic, self._defaults)
+
+    # -- what is missing
+
+    def losses(self) -> Iterator[tuple[str, Loss]]:
+        """All that is on record and was not acknowledged when it was loaded, with the directory of its partition."""
+        for log in self.logs.values():
+            yield from ((log.path, loss) for loss in log.losses)
+        for path in self.lost_partitions:
+            if layout.parse_partition_dir(path.rpartition("/")[2]) not in self._logs:
+                yield from ((path, loss) for loss in losses.read(self._fs, path).open)
+
+    def missing_offsets(self) -> dict[TopicPartition, int]:
+        """How many offsets of each log are on record as lost and not acknowledged by now; logs without any left out."""
+        counts = {}
+        for partition, log in self.logs.items():
+            if log.losses:
+                log.losses = losses.read(self._fs, log.path).open
+                counts[partition] = losses.count_offsets(log.losses)
+        return counts
+
+    def notices(self) -> list[str]:
+        """What loading had to say besides."""
+        unreadable = [
+            f"{text}; what it said is not known any more"
+            for opened in self._opened
+            for text in opened.unreadable
+        ]
+        return [*unreadable, *(notice for log in self.logs.values() for notice in log.notices)]
 
     # -- the logs
 
@@ -427,7 +478,8 @@ class LogManager:
         if layout.RECOVERY_POINTS in names:
             contents[layout.RECOVERY_POINTS] = {log.partition: log.recovery_point for log in logs}
         if layout.LOG_START_OFFSETS in names:
-            started = [log for log in logs if log.start_offset > log.segments.first.base_offset]
+            # Kafka leaves out those whose first segment says it; but should that be missing, nobody else would.
+            started = [log for log in logs if log.start_offset > 0]
             contents[layout.LOG_START_OFFSETS] = {log.partition: log.start_offset for log in started}
         if layout.HIGH_WATERMARKS in names:
             contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}

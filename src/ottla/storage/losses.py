@@ -87,6 +87,15 @@ def offsets_text(first_offset: int, end_offset: int) -> str:
     return f"{count} offsets ({first_offset} to {end_offset - 1})" if count else "no offset"
 
 
+def count_offsets(losses: Iterable[Loss]) -> int:
+    """How many offsets are lost, each counted once."""
+    count, done = 0, 0
+    for loss in sorted(losses, key=lambda loss: loss.first_offset):
+        count += max(0, loss.end_offset - max(loss.first_offset, done))
+        done = max(done, loss.end_offset)
+    return count
+
+
 def read(fs: FileSystem, directory: str) -> Record:
     """What is on record in a partition's directory; nothing, where there is no file."""
     path = f"{directory}/{FILE}"

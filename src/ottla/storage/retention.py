@@ -20,9 +20,11 @@ def apply(log: Log, now_ms: int) -> list[Segment]:
             return []
         if len(due) == len(log.segments):
             log.roll()
-        log.remove_segments(due)
-        first = log.segments.first.base_offset
+        first = log.segments.next_base(due[-1])
+        assert first is not None
+        # First the start, which the leader epochs have on disk: segments that go without it are taken for lost.
         log.raise_start_offset(max(log.start_offset, first))
+        log.remove_segments(due)
         snapshots.delete_before(log.dir.fs, log.path, first)
     except OSError as error:
         raise log.dir.fail(error, f"applying retention to {log.partition}") from error
