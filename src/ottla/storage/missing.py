@@ -26,13 +26,22 @@ class Missing:
     """What is known to be missing of one log, and what there is to say about it."""
 
     def __init__(
-        self, fs: FileSystem, path: str, now_ms: int, found_by: str, expected: Expected, *, on_record: bool
+        self,
+        fs: FileSystem,
+        path: str,
+        now_ms: int,
+        found_by: str,
+        expected: Expected,
+        *,
+        start_offset: int,
+        on_record: bool,
     ) -> None:
         self._fs = fs
         self._path = path
         self._now_ms = now_ms
         self._found_by = found_by
         self.expected = expected
+        self._start_offset = max(start_offset, expected.start_offset or 0)
         self.known = losses.read(fs, path).losses if on_record else []
         self.notices: list[str] = []  # what costs no record that was known to be on disk
 
@@ -153,6 +162,9 @@ class Missing:
         kept_in: str | None = None,
     ) -> None:
         file = path.rpartition("/")[2]
+        first_offset = max(first_offset, self._start_offset)  # what was deleted is not lost
+        if first_offset >= end_offset:
+            return
         loss = Loss(
             self._found_by, file, first_offset, end_offset, reason, position, size_bytes, batches, kept_in,
             self._now_ms,
