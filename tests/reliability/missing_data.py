@@ -32,8 +32,10 @@ from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
 from ottla.logtools.verify import verify
 from ottla.records import kernel
+from ottla.records.batch import HEADER_SIZE, parse_header
 from ottla.records.record import Record, read_batches, read_records
 from ottla.storage import log_reader, losses
+from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
@@ -79,6 +81,7 @@ class World(NamedTuple):
 
     path: Path
     partitions: dict[str, Partition]
+    is_clean: bool
 
 
 class Start(NamedTuple):
@@ -121,7 +124,7 @@ def world(how: str) -> World:
         name: Partition(name, starts[name], _offset(path, CHECKPOINTS[0], name), served[name])
         for name in _NAMES
     }
-    return World(path, partitions)
+    return World(path, partitions, how == "clean")
 
 
 _NAMES = ("plain-0", "plain-1", "trimmed-0", "compacted-0")
@@ -364,8 +367,10 @@ def check_partition(
     name, served = partition.name, first.served[partition.name]
     wrong = {offset for offset, value in served.items() if partition.values.get(offset, value) != value}
     assert not wrong, f"{name}: other records are served at {sorted(wrong)[:5]}"
-    lost = partition.flushed - served.keys()
     on_record = losses.read(FS, f"{data}/{name}").losses
+    # Behind a damaged batch, up to the next entry of the index, whole ones cannot be reached before a repair.
+    damaged = {loss.file for loss in on_record if loss.position is not None and loss.kept_in is None}
+    lost = partition.flushed - served.keys() - whole_offsets(data / name, damaged)
     said = {offset for loss in on_record for offset in range(loss.first_offset, loss.end_offset)}
     lines = [line for line in first.lines if f"/{name}: records are lost" in line]
     named_before = [finding for finding in before if name in finding.file or name in finding.meaning]
@@ -391,6 +396,20 @@ def check_partition(
     assert first.counted.get(name, 0) >= len(lost), (
         f"{name}: the metric counts {first.counted} of {len(lost)}"
     )
+
+
+def whole_offsets(log_dir: Path, names: set[str]) -> set[int]:
+    """The offsets of whole batches in some log files, whatever lies between them."""
+    found: set[int] = set()
+    for name in names:
+        file = FS.open(str(log_dir / name))
+        at = find_batch(file, 0, file.size(), 0, 2**62)
+        while at is not None:
+            header = parse_header(file.pread(HEADER_SIZE, at))
+            found.update(range(header.base_offset, header.last_offset + 1))
+            at = find_batch(file, at + header.size, file.size(), 0, 2**62)
+        file.close()
+    return found
 
 
 def defects(data: Path) -> list[Finding]:
