@@ -132,23 +132,24 @@ class Missing:
         ]
         found = holes(spans, self.expected, may_have_gaps=may_have_gaps)
         log_end = spans[-1].end_offset if spans else 0
-        inside = [hole for hole in found if hole.first_offset < log_end and self._is_news(hole, self.known)]
+        inside = [hole for hole in found if hole.first_offset < log_end and self._news(hole, self.known)]
         # A log that was compacted once, and is no more, has holes that nobody remembers.
         if inside and any(was_compacted(segment, self.known) for segment in segments if segment.size):
             inside = [hole for hole in inside if hole.end_offset <= spans[0].base_offset]
-        # The end may have been lost before, and written again since: only the same end is no news.
-        at_end = [
-            hole
-            for hole in found
-            if hole.first_offset >= log_end
-            and self._is_news(hole, [loss for loss in self.open if loss.end_offset == hole.end_offset])
-        ]
-        for hole in (*inside, *at_end):
-            self._note(f"{self._path}/{hole.file}", hole.first_offset, hole.end_offset, hole.reason)
+        for hole in found:
+            if hole.first_offset >= log_end:
+                # It may have been lost before, and written again since: only the same end is no news.
+                known = [loss for loss in self.open if loss.end_offset == hole.end_offset]
+            elif hole in inside:
+                known = list(self.known)
+            else:
+                continue
+            for first_offset, end_offset in self._news(hole, known):
+                self._note(f"{self._path}/{hole.file}", first_offset, end_offset, hole.reason)
 
     @staticmethod
-    def _is_news(hole: Hole, known: list[Loss]) -> bool:
-        return bool(losses.uncovered(hole.first_offset, hole.end_offset, known))
+    def _news(hole: Hole, known: list[Loss]) -> list[tuple[int, int]]:
+        return losses.uncovered(hole.first_offset, hole.end_offset, known)
 
     def _note(
         self,
