@@ -42,7 +42,7 @@ def mend(path: Path, *, skip_corrupt: bool = False) -> RepairPlan:
     plan = repair_log(
         FS, list_partition(FS, str(path)), skip_corrupt=skip_corrupt, now_ms=START_MS, tell=steps.extend
     )
-    bound_by(FS, plan, START_MS)
+    bound_by(FS, plan)
     plan.steps = steps
     return plan
 
@@ -249,7 +249,7 @@ def test_any_damage_is_mended_and_no_byte_is_destroyed(pristine: Path, tmp_path:
         what = (seed, path.name, position, bits)
         fs = Recording(log_dir)
         partition = list_partition(fs, str(log_dir))
-        bound_by(fs, repair_log(fs, partition, skip_corrupt=True, now_ms=START_MS), START_MS)
+        bound_by(fs, repair_log(fs, partition, skip_corrupt=True, now_ms=START_MS))
         assert fs.lost == [], what
         assert defects(data_dir) == [], what
         left = read(log_dir)

@@ -41,7 +41,7 @@ _COUNT = 2000
 _BESIDE = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
 # What a repair cannot bring back, and what nobody can decide: two files with equal right, and a batch with a wrong
 # epoch when the checkpoint of epochs is gone.
-_MAY_BE_LEFT = ("loss", "missing-offsets", "gap", "overlapping-segments", "leader-epoch")
+_MAY_BE_LEFT = ("lost-records", "overlapping-segments", "leader-epoch")
 
 
 class World(NamedTuple):

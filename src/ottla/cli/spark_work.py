@@ -81,7 +81,7 @@ def run_repair(place: Place, path: str, output: Output, *, write: bool, skip_cor
             for partition, mended in apply_repairs(
                 spark, planned, skip_corrupt=skip_corrupt, now_ms=tally.now_ms
             ):
-                bound_by(fs, mended.left, tally.now_ms)
+                bound_by(fs, mended.left)
                 tally.tell_steps(mended.steps)
                 tally.add(partition, mended.left)
         else:

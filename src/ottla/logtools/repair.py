@@ -31,6 +31,7 @@ from ottla.logtools.writing import (
 from ottla.storage import checkpoint, layout
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
+from ottla.storage.losses import REPAIR, Loss, offsets_text
 
 Progress = Callable[[int], None]
 _ROUNDS = 6  # names, batches, what follows from them; more only if something goes on changing
@@ -51,6 +52,7 @@ _DERIVED_CODES = (
 )
 
 
+MISSING = ("gap", "missing-records")
 _NAME_CODES = (*CODES.values(), "interrupted-repair")
 _MOVED = (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT)
 
@@ -59,7 +61,7 @@ _MOVED = (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT)
 class Step:
     """One thing that a repair does."""
 
-    action: str  # rename, set-aside, cut, quarantine, patch, rebuild, remove
+    action: str  # rename, set-aside, cut, quarantine, patch, rebuild, remove, give-up
     file: str
     meaning: str
     position: int | None = None
@@ -76,6 +78,7 @@ class RepairPlan:
     unmended: list[Finding] = field(default_factory=list)
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
     strangers: list[Stranger] = field(default_factory=list)
+    given_up: list[Loss] = field(default_factory=list)  # missing offsets that no step brings back
     later: list[Step] = field(
         default_factory=list
     )  # what comes when these steps are done, as far as is known
@@ -86,9 +89,11 @@ class RepairPlan:
     was_changed: bool = False
 
     @property
-    def is_blocked(self) -> bool:
-        """Something is in the way that only the operator can move."""
-        return any(finding.code in _BLOCKING for finding in self.unmended)
+    def end_is_known(self) -> bool:
+        """Whether the log's end is what it should be, or what is missing there is on record."""
+        return not self.report.is_damaged and not any(
+            finding.code in (*_BLOCKING, *MISSING) for finding in self.unmended
+        )
 
     @property
     def changes_log(self) -> bool:
@@ -109,6 +114,8 @@ def plan_from(report: LogReport, *, skip_corrupt: bool) -> RepairPlan:
         return RepairPlan(report.partition, report.end_offset, unmended=defects, report=report)
     rest = _plan_contents(report, defects, skip_corrupt=skip_corrupt)
     if not report.strangers and not moving_files(report.partition):
+        if skip_corrupt and not rest.steps:
+            _give_up(rest, report)
         return rest
     plan = RepairPlan(report.partition, report.end_offset, _name_steps(report), report=report)
     plan.strangers, plan.needs_skip, plan.unmended = report.strangers, rest.needs_skip, rest.unmended
@@ -154,6 +161,18 @@ def _plan_contents(report: LogReport, defects: list[Finding], *, skip_corrupt: b
         )
         plan.steps.append(Step(action, path, what))
     return plan
+
+
+def _give_up(plan: RepairPlan, report: LogReport) -> None:
+    """Offsets that are missing, when all else is mended: put them on record."""
+    for hole in report.holes:
+        plan.given_up.append(Loss(REPAIR, hole.file, hole.first_offset, hole.end_offset, hole.reason))
+        what = offsets_text(hole.first_offset, hole.end_offset)
+        plan.steps.append(
+            Step("give-up", f"{plan.partition.path}/{hole.file}", f"put {what} on record as lost")
+        )
+    if report.holes:
+        plan.unmended = [finding for finding in plan.unmended if finding.code not in MISSING]
 
 
 def _plan_log(
@@ -257,7 +276,7 @@ def repair_log(
     """Mend a log, round after round, until there is nothing more to do. What is returned says what is left."""
     plan = plan_repair(fs, partition, surroundings(fs, partition), on_progress, skip_corrupt=skip_corrupt)
     rounds = 0
-    while plan.steps and rounds < _ROUNDS:
+    while rounds < _ROUNDS and (plan.steps or (rounds and _note_lower_end(fs, plan, now_ms))):
         rounds += 1
         tell(plan.steps)
         mend(fs, plan, now_ms)
@@ -269,14 +288,19 @@ def repair_log(
     return plan
 
 
-def bound_by(fs: FileSystem, plan: RepairPlan, now_ms: int) -> None:
-    """After a repair no checkpoint may point past the log's end; what that hides is put on record first."""
-    if not plan.was_changed or plan.is_blocked or plan.report.is_damaged:
-        return
-    data_dir = data_dir_of(fs, plan.partition.path)
+def _note_lower_end(fs: FileSystem, plan: RepairPlan, now_ms: int) -> bool:
+    """Put on record what no checkpoint will tell of any more once it fits the log; whether there was anything."""
     known = repair_losses.known_end(fs, plan.partition)
-    repair_losses.note_short(fs, plan.partition.path, plan.end_offset, known, now_ms)
-    bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
+    return plan.end_is_known and bool(
+        repair_losses.note_short(fs, plan.partition.path, plan.end_offset, known, now_ms)
+    )
+
+
+def bound_by(fs: FileSystem, plan: RepairPlan) -> None:
+    """After a repair no checkpoint may point past the log's end."""
+    if plan.was_changed and plan.end_is_known:
+        data_dir = data_dir_of(fs, plan.partition.path)
+        bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
 
 
 def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, on_progress: Progress = lambda _: None) -> None:
@@ -284,6 +308,7 @@ def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, on_progress: Progress = 
     if plan.strangers or moving_files(plan.partition):
         put_in_place(fs, plan.partition, plan.strangers)
         return
+    repair_losses.note(fs, plan.partition.path, plan.given_up, now_ms)
     _note_losses(fs, plan, now_ms)
     for segment, edits in plan.edits:
         cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]

@@ -78,11 +78,11 @@ def known_end(fs: FileSystem, partition: Partition) -> int:
     return max(ends)
 
 
-def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_ms: int) -> None:
-    """Put on record that a log ends before the offset up to which a checkpoint says that it goes."""
+def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_ms: int) -> list[Loss]:
+    """Put on record that a log ends before the offset up to which a checkpoint says that it goes; what was news."""
     on_record = losses.read(fs, directory).losses
     reason = f"a checkpoint says that the log goes up to {known}, and it ends at {end_offset}"
-    note(
+    return note(
         fs,
         directory,
         [
@@ -93,5 +93,5 @@ def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_
     )
 
 
-def note(fs: FileSystem, directory: str, given_up: list[Loss], now_ms: int) -> None:
-    losses.note(fs, directory, [replace(loss, found_ms=now_ms) for loss in given_up])
+def note(fs: FileSystem, directory: str, given_up: list[Loss], now_ms: int) -> list[Loss]:
+    return losses.note(fs, directory, [replace(loss, found_ms=now_ms) for loss in given_up])

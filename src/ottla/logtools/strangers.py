@@ -23,7 +23,7 @@ SET_ASIDE = "set-aside"
 UNDECIDED = "undecided"
 
 CODES = {RENAME: "misnamed-segment", SET_ASIDE: "stray-segment", UNDECIDED: "overlapping-segments"}
-_SUSPICIOUS = ("base-offset", "gap", "missing-offsets", "missing-index", "offset-index-entry")
+_SUSPICIOUS = ("base-offset", "gap", "missing-records", "missing-index", "offset-index-entry")
 
 
 @dataclass(frozen=True, slots=True)
