@@ -28,7 +28,7 @@ from ottla.logtools.writing import (
     set_aside,
     set_file_aside,
 )
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, layout, losses
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
 from ottla.storage.losses import REPAIR, Loss, offsets_text
@@ -309,7 +309,8 @@ def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, on_progress: Progress = 
         put_in_place(fs, plan.partition, plan.strangers)
         return
     repair_losses.note(fs, plan.partition.path, plan.given_up, now_ms)
-    _note_losses(fs, plan, now_ms)
+    if plan.changes_log:
+        _note_losses(fs, plan, now_ms)
     for segment, edits in plan.edits:
         cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]
         rewrite_log(fs, segment, [*edits, *cuts])
@@ -329,7 +330,10 @@ def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, on_progress: Progress = 
 
 
 def _note_losses(fs: FileSystem, plan: RepairPlan, now_ms: int) -> None:
-    """First of all: what is given up is on record before it goes."""
+    """First of all: what is given up is on record before it goes. Holes that earlier repairs left, which had no such
+    record, are not news."""
+    if not plan.partition.has_quarantine:
+        losses.begin(fs, plan.partition.path)
     dropped: dict[int, tuple[SegmentFiles, list[Edit]]] = {}
     taken = [*plan.edits, *((segment, [cut]) for segment, cut in plan.cuts)]
     for segment, edits in taken:

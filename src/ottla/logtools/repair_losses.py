@@ -17,6 +17,8 @@ from ottla.storage import checkpoint, layout, losses
 from ottla.storage.fs import FileSystem
 from ottla.storage.losses import Loss
 
+_MAX_OFFSET = 2**63 - 1
+
 
 def losses_of(
     fs: FileSystem, segment: SegmentFiles, dropped: list[Edit], next_base: int | None, known_end: int
@@ -24,10 +26,11 @@ def losses_of(
     """The offsets that go with pieces of a segment: those between the batches that stay on both sides of them."""
     found: list[Loss] = []
     expected, run = segment.base_offset, list[Edit]()
+    max_offset = next_base if next_base is not None else _MAX_OFFSET
     file = fs.open(segment.path(layout.LOG))
     try:
-        end = file.size()
-        for position, first, last in _batches(walk(file, end, flags=0)):
+        found_there = walk(file, file.size(), min_offset=expected, max_offset=max_offset)
+        for position, first, last in _batches(found_there):
             if any(edit.position <= position < edit.end for edit in dropped):
                 continue
             run = [edit for edit in dropped if edit.position < position]
