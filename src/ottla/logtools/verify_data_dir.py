@@ -199,7 +199,7 @@ def _check_offset(
     if report.is_damaged:
         return
     meaning = ""
-    if offset > report.end_offset and name != layout.RECOVERY_POINTS:  # of those the log's own check tells
+    if offset > report.end_offset:
         meaning = f"{partition} has offset {offset}, past the log's end {report.end_offset}"
     elif offset < 0:
         meaning = f"{partition} has offset {offset}"

@@ -79,17 +79,18 @@ def check_ends(
 
 def _still_says(fs: FileSystem, partition: Partition, expected: Expected) -> bool:
     """A running broker that cuts a log lowers its recovery point first: then it is lower by now."""
-    now = recovery_point(fs, partition.path.rpartition("/")[0] or ".", partition.topic_partition)
-    return now is None or now >= expected.end_offset
+    now = _recovery_points(fs, partition.path.rpartition("/")[0] or ".")
+    if now is None or partition.topic_partition is None:
+        return True
+    return now.get(partition.topic_partition, expected.end_offset) >= expected.end_offset
 
 
-def recovery_point(fs: FileSystem, data_dir: str, partition: TopicPartition | None) -> int | None:
-    """As it is now; None, if it is not known."""
+def _recovery_points(fs: FileSystem, data_dir: str) -> dict[TopicPartition, int] | None:
+    """As they are now; None, if that is not known."""
     try:
-        known = checkpoint.read_offsets(fs, f"{data_dir}/{layout.RECOVERY_POINTS}")
+        return checkpoint.read_offsets(fs, f"{data_dir}/{layout.RECOVERY_POINTS}")
     except CorruptCheckpointError:
         return None
-    return None if partition is None else known.get(partition)
 
 
 def check_lost_partition(
@@ -102,7 +103,8 @@ def check_lost_partition(
 ) -> None:
     """A checkpoint tells of a partition that has no directory. `ottla serve` may have made or deleted it meanwhile."""
     start, end = witness.start_offset or 0, witness.recovery_point or 0
-    if fs.exists(f"{data_dir}/{partition}") or recovery_point(fs, data_dir, partition) is None:
+    now = _recovery_points(fs, data_dir)
+    if fs.exists(f"{data_dir}/{partition}") or (now is not None and partition not in now):
         return
     what = offsets_text(start, end)
     meaning = (

@@ -30,6 +30,7 @@ class Expected(NamedTuple):
 
     start_offset: int | None  # None: nobody knows
     end_offset: int  # all below it was on disk; 0: nobody knows
+    stopped_at: int | None = None  # where a clean stop left its snapshot
 
 
 class Span(NamedTuple):
@@ -54,13 +55,14 @@ def expect(
 ) -> Expected:
     """From checkpoints, the names in the partition's directory and its leader epochs."""
     files = [file for file in map(layout.parse_segment_file, names) if file is not None]
+    taken = [file.base_offset for file in files if file.suffix == layout.SNAPSHOT and not file.marker]
+    stopped_at = max(taken, default=None) if clean else None
     end_offset = witness.recovery_point or 0
     if clean and witness.recovery_point is None:
         if witness.high_watermark is not None:
             end_offset = witness.high_watermark
         else:
-            taken = (file.base_offset for file in files if file.suffix == layout.SNAPSHOT and not file.marker)
-            end_offset = max([*taken, *(start for _, start in epochs[-1:])], default=0)
+            end_offset = max([stopped_at or 0, *(start for _, start in epochs[-1:])])
     start_offset: int | None = None
     if epochs:
         start_offset = max(epochs[0][1], witness.start_offset or 0)
@@ -69,7 +71,7 @@ def expect(
     deleted = [file.base_offset for file in files if file.marker == layout.DELETED]
     if start_offset is not None and any(base >= start_offset for base in deleted):
         start_offset = None  # Kafka moves its epochs on after it has begun to delete
-    return Expected(start_offset, end_offset)
+    return Expected(start_offset, end_offset, stopped_at)
 
 
 def holes(spans: Sequence[Span], expected: Expected, *, may_have_gaps: bool) -> list[Hole]:
@@ -93,7 +95,8 @@ def holes(spans: Sequence[Span], expected: Expected, *, may_have_gaps: bool) -> 
         if span.end_offset < end and fits and not may_have_gaps:
             reason = f"{span.file} ends at {span.end_offset}, and {following.file} begins at {following.base_offset}"
             found.append(Hole(span.file, span.end_offset, end, reason))
-    if last.end_offset < expected.end_offset:
+    # A checkpoint that says more than the snapshot of the stop is wrong: the log ends where it was closed.
+    if last.end_offset < expected.end_offset and last.end_offset != expected.stopped_at:
         end = expected.end_offset
         reason = f"the log was on disk up to {end}, and ends at {last.end_offset} now"
         found.append(Hole(last.file, max(last.end_offset, start), end, reason))
