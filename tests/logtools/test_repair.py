@@ -15,8 +15,9 @@ from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogDirLockedError, OffsetOutOfRangeError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.offline import compact, first_offset_at, measure, reindex, trim
-from ottla.logtools.repair import RepairPlan, Step, bound_by, plan_repair, repair_log
+from ottla.logtools.repair import bound_by, repair_log
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
+from ottla.logtools.repair_plan import RepairPlan, Step, plan_repair
 from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import data_dir_of, locked

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.logtools.repair import Step
 from ottla.logtools.repair_losses import note_short
+from ottla.logtools.repair_plan import Step
 from ottla.logtools.side_files import BadSideFileError, parse_offsets
 from ottla.logtools.source import OFFSET_CHECKPOINTS, read_if_there
-from ottla.logtools.writing import set_file_aside
+from ottla.logtools.writing import copy_aside
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition, is_topic_name
@@ -51,6 +51,7 @@ def apply_checkpoints(
     planned: list[tuple[Step, Offsets]],
     end_offsets: Mapping[TopicPartition, int],
     now_ms: int,
+    aside: str | None = None,
 ) -> list[tuple[str, Loss]]:
     """Write them; the losses that were put on record for it, with their directories."""
     noted = []
@@ -61,7 +62,7 @@ def apply_checkpoints(
                 if offset > end_offsets.get(partition, offset):
                     directory, end = f"{data_dir}/{partition}", end_offsets[partition]
                     noted += [(directory, loss) for loss in note_short(fs, directory, end, offset, now_ms)]
-        set_file_aside(fs, step.file)
+        copy_aside(fs, step.file, aside)
         checkpoint.write_offsets(fs, step.file, offsets)
     return noted
 

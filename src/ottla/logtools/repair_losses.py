@@ -21,7 +21,12 @@ _MAX_OFFSET = 2**63 - 1
 
 
 def losses_of(
-    fs: FileSystem, segment: SegmentFiles, dropped: list[Edit], next_base: int | None, known_end: int
+    fs: FileSystem,
+    segment: SegmentFiles,
+    dropped: list[Edit],
+    next_base: int | None,
+    known_end: int,
+    kept_in: str,
 ) -> list[Loss]:
     """The offsets that go with pieces of a segment: those between the batches that stay on both sides of them."""
     found: list[Loss] = []
@@ -36,13 +41,13 @@ def losses_of(
             run = [edit for edit in dropped if edit.position < position]
             dropped = [edit for edit in dropped if edit.position >= position]
             if run and first > expected:
-                found.append(_loss(segment, run, expected, first))
+                found.append(_loss(segment, run, expected, first, kept_in))
             expected = max(expected, last + 1)
     finally:
         file.close()
     last_offset = known_end if next_base is None else next_base
     if dropped and last_offset > expected:
-        found.append(_loss(segment, dropped, expected, last_offset))
+        found.append(_loss(segment, dropped, expected, last_offset, kept_in))
     return found
 
 
@@ -54,7 +59,7 @@ def _batches(found: Iterable[object]) -> Iterator[tuple[int, int, int]]:
                 yield rows[at + kernel.POSITION], rows[at + kernel.BASE_OFFSET], rows[at + kernel.LAST_OFFSET]
 
 
-def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset: int) -> Loss:
+def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset: int, kept_in: str) -> Loss:
     return Loss(
         losses.REPAIR,
         segment.file_name(layout.LOG),
@@ -63,7 +68,7 @@ def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset:
         run[0].meaning,
         position=run[0].position,
         size_bytes=sum(edit.end - edit.position for edit in run),
-        kept_in=layout.segment_file(segment.base_offset, layout.QUARANTINE),
+        kept_in=kept_in.removeprefix(f"{segment.directory}/"),
     )
 
 
