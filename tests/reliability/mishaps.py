@@ -340,7 +340,7 @@ def contents(disk: OwnedDisk) -> dict[str, bytes]:
     return found
 
 
-def in_the_log(disk: OwnedDisk) -> set[bytes]:
+def in_the_log(disk: SimulatedDisk) -> set[bytes]:
     """The good batches of all segments that a broker loads."""
     held = set()
     for segment in list_partition(disk, DIRECTORY).segments:

@@ -27,20 +27,30 @@ from ottla.storage.losses import Record
 LOST = "lost-records"
 
 
-def run(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool) -> bool:
+def run(
+    fs: FileSystem,
+    target: Target,
+    *,
+    write: bool,
+    skip_corrupt: bool,
+    as_json: bool,
+    aside: str | None = None,
+) -> bool:
     """Whether nothing is left that this does not mend."""
     if isinstance(target, SideFile) or (isinstance(target, Partition) and not target.whole):
         raise NotALogError(
             "repair works on a partition or a data directory; give the directory that the file lies in"
         )
     if not write:
-        return _repair(fs, target, write=False, skip_corrupt=skip_corrupt, as_json=as_json)
+        return _repair(fs, target, write=False, skip_corrupt=skip_corrupt, as_json=as_json, aside=aside)
     data_dir = target.path if isinstance(target, DataDir) else data_dir_of(fs, target.path)
     with locked(fs, data_dir):
-        return _repair(fs, target, write=True, skip_corrupt=skip_corrupt, as_json=as_json)
+        return _repair(fs, target, write=True, skip_corrupt=skip_corrupt, as_json=as_json, aside=aside)
 
 
-def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool) -> bool:
+def _repair(
+    fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool, aside: str | None
+) -> bool:
     with progress_bar(fs, target, "repair") as on_progress, closing(SystemRuntime()) as runtime:
         tally = Tally(write=write, as_json=as_json, now_ms=runtime.now_ms())
         for partition in partitions_of(fs, target):
@@ -50,6 +60,7 @@ def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, 
                     partition,
                     skip_corrupt=skip_corrupt,
                     now_ms=tally.now_ms,
+                    aside=aside,
                     tell=tally.tell_steps,
                     on_progress=on_progress,
                 )
@@ -59,7 +70,7 @@ def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, 
                 plan = plan_repair(fs, partition, around, on_progress, skip_corrupt=skip_corrupt)
                 tally.tell_steps([*plan.steps, *plan.later])
             tally.add(partition, plan)
-    tally.finish_data_dir(fs, target)
+    tally.finish_data_dir(fs, target, aside)
     return tally.finish()
 
 
@@ -93,14 +104,14 @@ class Tally:
         if name is not None and plan.end_is_known and not layout.parse_marked_dir(partition.name):
             self._ends[name] = plan.end_offset
 
-    def finish_data_dir(self, fs: FileSystem, target: Target) -> None:
+    def finish_data_dir(self, fs: FileSystem, target: Target, aside: str | None = None) -> None:
         """Mend the checkpoints, then hold them against the logs once more."""
         if not isinstance(target, DataDir):
             return
         planned = plan_checkpoints(fs, target.path, self._ends)
         self.tell_steps([step for step, _ in planned])
         if self._write:
-            for directory, loss in apply_checkpoints(fs, planned, self._ends, self.now_ms):
+            for directory, loss in apply_checkpoints(fs, planned, self._ends, self.now_ms, aside):
                 noted = Findings()
                 check_record(noted, directory, Record([loss], []))
                 self._tell_left(noted.all(), "not mended")

@@ -8,10 +8,8 @@ what is said to be left is what `verify` says. What needs space comes first: on 
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 
-from ottla.errors import StorageError
 from ottla.logtools import repair_losses, source
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
@@ -21,10 +19,12 @@ from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import (
     Edit,
+    NoSpaceError,
     bound_checkpoints,
     copy_aside,
     data_dir_of,
     finish_rewrites,
+    is_full,
     move_aside,
     quarantine_path,
     rewrite_log,
@@ -37,11 +37,6 @@ from ottla.storage.losses import Loss
 
 _ROUNDS = 6  # names, batches, what follows from them; more only if something goes on changing
 _SMALL_FILES_BYTES = 64 << 10  # records of losses, indexes, checkpoints
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-
-
-class NoSpaceError(StorageError):
-    """A repair has no room for what it must write."""
 
 
 def repair_log(
@@ -63,8 +58,8 @@ def repair_log(
     rounds = 0
     while rounds < _ROUNDS and (plan.steps or (rounds and _note_lower_end(fs, plan, now_ms))):
         rounds += 1
-        tell(plan.steps)
         mend(fs, plan, now_ms, aside)
+        tell(plan.steps)
         partition = source.list_partition(fs, partition.path)
         around = surroundings(fs, partition)
         plan = plan_repair(fs, partition, around, lambda _: None, skip_corrupt=skip_corrupt)
@@ -96,7 +91,7 @@ def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | None = None
         else:
             _mend_contents(fs, plan, now_ms, aside)
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if not is_full(error):
             raise
         raise _no_space(fs, plan, aside) from error
 
@@ -111,7 +106,11 @@ def _mend_contents(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | N
     for segment, cut in plan.cuts:
         if segment not in edited:
             _cut(fs, segment, cut, aside)
-    repair_losses.note(fs, plan.partition.path, owed, now_ms)
+    if owed:  # what is built anew below makes room for it
+        for path in plan.rebuild:
+            if not path.endswith(layout.LEADER_EPOCHS):
+                move_aside(fs, path, aside)
+        repair_losses.note(fs, plan.partition.path, owed, now_ms)
     partition = source.list_partition(fs, plan.partition.path)
     derived = derive(fs, partition)
     for path in sorted(plan.rebuild):
@@ -147,7 +146,7 @@ def _note_if_there_is_room(
     try:
         repair_losses.note(fs, plan.partition.path, lost, now_ms)
     except OSError as error:
-        if aside is None or error.errno not in _NO_SPACE:
+        if aside is None or not is_full(error):
             raise
         return lost
     return []

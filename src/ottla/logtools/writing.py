@@ -6,12 +6,13 @@ ottla load `.log`, index and snapshot files by their endings and leave `.quarant
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ottla.errors import CorruptCheckpointError, LogDirLockedError
+from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
 from ottla.records import batch
 from ottla.storage import checkpoint, layout, quarantine
@@ -20,6 +21,17 @@ from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 
 REWRITTEN = ".rewritten"  # complete, and about to be written over the log that it was made from
+
+
+class NoSpaceError(StorageError):
+    """There is no room for what must be written. The log is as it was, or the next run goes on from there."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is the reason, or the reason of the reason."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
