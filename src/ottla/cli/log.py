@@ -139,6 +139,32 @@ def repair(
 
 
 @app.command()
+def losses(
+    path: PathArgument,
+    acknowledge: Annotated[
+        bool,
+        typer.Option("--acknowledge", help="Take note: starts, metrics and verify tell of them no more."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Records that are known to be lost: which offsets, where, why, and where their bytes are kept if they are.
+
+    A broker's start, its recovery and a repair put losses on record beside the log. Exit code 1 while something is not
+    acknowledged. Works while a broker runs.
+
+    \b
+    Examples:
+      ottla log losses /var/kafka/data
+      ottla log losses /var/kafka/data/orders-0 --acknowledge
+    """
+    from ottla.cli import log_losses
+
+    fs, target = _open(path)
+    if not log_losses.run(fs, target, acknowledge=acknowledge, as_json=json):
+        raise typer.Exit(1)
+
+
+@app.command()
 def reindex(
     path: PartitionArgument,
     write: WriteOption = False,

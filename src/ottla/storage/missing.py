@@ -26,13 +26,22 @@ class Missing:
     """What is known to be missing of one log, and what there is to say about it."""
 
     def __init__(
-        self, fs: FileSystem, path: str, now_ms: int, found_by: str, expected: Expected, *, on_record: bool
+        self,
+        fs: FileSystem,
+        path: str,
+        now_ms: int,
+        found_by: str,
+        expected: Expected,
+        *,
+        start_offset: int,
+        on_record: bool,
     ) -> None:
         self._fs = fs
         self._path = path
         self._now_ms = now_ms
         self._found_by = found_by
         self.expected = expected
+        self._start_offset = max(start_offset, expected.start_offset or 0)
         self.known = losses.read(fs, path).losses if on_record else []
         self.notices: list[str] = []  # what costs no record that was known to be on disk
 
@@ -123,23 +132,24 @@ class Missing:
         ]
         found = holes(spans, self.expected, may_have_gaps=may_have_gaps)
         log_end = spans[-1].end_offset if spans else 0
-        inside = [hole for hole in found if hole.first_offset < log_end and self._is_news(hole, self.known)]
+        inside = [hole for hole in found if hole.first_offset < log_end and self._news(hole, self.known)]
         # A log that was compacted once, and is no more, has holes that nobody remembers.
         if inside and any(was_compacted(segment, self.known) for segment in segments if segment.size):
             inside = [hole for hole in inside if hole.end_offset <= spans[0].base_offset]
-        # The end may have been lost before, and written again since: only the same end is no news.
-        at_end = [
-            hole
-            for hole in found
-            if hole.first_offset >= log_end
-            and self._is_news(hole, [loss for loss in self.open if loss.end_offset == hole.end_offset])
-        ]
-        for hole in (*inside, *at_end):
-            self._note(f"{self._path}/{hole.file}", hole.first_offset, hole.end_offset, hole.reason)
+        for hole in found:
+            if hole.first_offset >= log_end:
+                # It may have been lost before, and written again since: only the same end is no news.
+                known = [loss for loss in self.open if loss.end_offset == hole.end_offset]
+            elif hole in inside:
+                known = list(self.known)
+            else:
+                continue
+            for first_offset, end_offset in self._news(hole, known):
+                self._note(f"{self._path}/{hole.file}", first_offset, end_offset, hole.reason)
 
     @staticmethod
-    def _is_news(hole: Hole, known: list[Loss]) -> bool:
-        return bool(losses.uncovered(hole.first_offset, hole.end_offset, known))
+    def _news(hole: Hole, known: list[Loss]) -> list[tuple[int, int]]:
+        return losses.uncovered(hole.first_offset, hole.end_offset, known)
 
     def _note(
         self,
@@ -153,6 +163,9 @@ class Missing:
         kept_in: str | None = None,
     ) -> None:
         file = path.rpartition("/")[2]
+        first_offset = max(first_offset, self._start_offset)  # what was deleted is not lost
+        if first_offset >= end_offset:
+            return
         loss = Loss(
             self._found_by, file, first_offset, end_offset, reason, position, size_bytes, batches, kept_in,
             self._now_ms,

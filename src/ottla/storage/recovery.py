@@ -115,7 +115,9 @@ class _Loader:
         if witness is not None:
             expected = expect(witness, names, self._epochs.entries, clean=clean)
         on_record = losses.FILE in names
-        self._missing = Missing(self._fs, path, self._now_ms, found_by, expected, on_record=on_record)
+        self._missing = Missing(
+            self._fs, path, self._now_ms, found_by, expected, start_offset=start_offset, on_record=on_record
+        )
         self._segments = SegmentSet()
         self._ends: dict[int, int | None] = {}  # of segments, by base offset; None: to be read again
 
@@ -223,6 +225,11 @@ class _Loader:
         """After this, epochs, snapshots and checkpoints are made to fit the log that is left."""
         ends = {segment.base_offset: self._end_of(segment) for segment in self._segments}
         self._missing.judge(self._segments, ends, may_have_gaps=self._may_have_gaps)
+        end, closed_at = ends[self._segments.active.base_offset], self._missing.expected.end_offset
+        if self._clean and 0 < closed_at < end:
+            self._missing.notices.append(
+                f"{self._path}: the log ends at {end}, but was closed at {closed_at}: is it that of another partition?"
+            )
 
     def _end_of(self, segment: Segment) -> int:
         """Where a segment ends that is known to be whole by now."""

@@ -113,8 +113,16 @@ def _right_name(
     first, end = content
     if first in segments:
         return None
-    before = [base for base in segments.bases if base < first and base not in wrong]
-    after = [base for base in segments.bases if base > first and base not in wrong]
-    fits_before = ends[before[-1]] == first if before else first >= (expected.start_offset or 0)
+    others = [segment for segment in segments if segment.base_offset not in wrong]
+    before = [segment for segment in others if segment.base_offset < first]
+    after = [segment.base_offset for segment in others if segment.base_offset > first]
+    fits_before = _end_of(before[-1], ends) == first if before else first >= (expected.start_offset or 0)
     fits_after = end <= after[0] if after else expected.end_offset == 0 or first < expected.end_offset
     return first if fits_before and fits_after else None
+
+
+def _end_of(segment: Segment, ends: Mapping[int, int | None]) -> int | None:
+    """Where a segment ends, if it is whole."""
+    end = ends[segment.base_offset]
+    content = _content(segment) if end is None and segment.size else None
+    return end if content is None else content.end_offset

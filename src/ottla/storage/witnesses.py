@@ -57,12 +57,14 @@ def expect(
     files = [file for file in map(layout.parse_segment_file, names) if file is not None]
     taken = [file.base_offset for file in files if file.suffix == layout.SNAPSHOT and not file.marker]
     stopped_at = max(taken, default=None) if clean else None
+    if stopped_at is not None and (witness.high_watermark or 0) > stopped_at:
+        stopped_at = None  # two checkpoints that agree are right
     end_offset = witness.recovery_point or 0
     if clean and witness.recovery_point is None:
         if witness.high_watermark is not None:
             end_offset = witness.high_watermark
         else:
-            end_offset = max([stopped_at or 0, *(start for _, start in epochs[-1:])])
+            end_offset = max([*taken, *(start for _, start in epochs[-1:])], default=0)
     start_offset: int | None = None
     if epochs:
         start_offset = max(epochs[0][1], witness.start_offset or 0)

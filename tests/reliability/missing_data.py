@@ -1,0 +1,438 @@
+"""Mishaps between a broker's stop and its next start: what is missing below the recovery point is said to be missing.
+
+A broker with several topics (plain, trimmed by DeleteRecords, compacted) is stopped cleanly, or killed. Then one thing
+happens to its files: segments, files beside them or whole directories are zeroed, cut, deleted, renamed, copied or
+exchanged. A model that knows every record reads what the next broker serves. What was flushed and is not served must be
+named by that start, by `verify` before and after it, and by the metric, with all its offsets. If nothing is missing,
+nothing may be called so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import shutil
+import tempfile
+import threading
+import urllib.request
+from array import array
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+from ottla.errors import BrokerError
+from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.source import resolve
+from ottla.logtools.verify import verify
+from ottla.records import kernel
+from ottla.records.batch import HEADER_SIZE, parse_header
+from ottla.records.record import Record, read_batches, read_records
+from ottla.storage import log_reader, losses
+from ottla.storage.find_batch import find_batch
+from ottla.storage.fs import RealFileSystem
+from ottla.storage.log import Log
+from ottla.storage.log_reader import Isolation
+from ottla.testing.embedded import EmbeddedBroker
+from tests.reliability.scenarios import Case
+
+FULL_COUNT = 200
+FS = RealFileSystem()
+PROPERTIES = {
+    "log.initial.task.delay.ms": "20",
+    "log.retention.check.interval.ms": "20",
+    "log.flush.start.offset.checkpoint.interval.ms": "20",
+    "log.flush.offset.checkpoint.interval.ms": "20",
+    "log.cleaner.backoff.ms": "20",
+    "log.index.interval.bytes": "400",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
+SMALL = {"internal.segment.bytes": "2500"}
+# What verify calls records that are not there.
+MISSING = {"missing-records", "missing-partition", "lost-records", "gap"}
+SIDE_FILES = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata")
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint",
+    "cleaner-offset-checkpoint", ".kafka_cleanshutdown",
+)  # fmt: skip
+
+
+class Partition(NamedTuple):
+    """A partition as it was when the broker stopped."""
+
+    name: str
+    start_offset: int
+    flushed_to: int  # the recovery point
+    values: dict[int, bytes | None]  # what was served
+
+    @property
+    def flushed(self) -> set[int]:
+        return {offset for offset in self.values if offset < self.flushed_to}
+
+
+class World(NamedTuple):
+    """A data directory at rest."""
+
+    path: Path
+    partitions: dict[str, Partition]
+    is_clean: bool
+
+
+class Start(NamedTuple):
+    """What a start said, and what the broker serves."""
+
+    lines: list[str]
+    served: dict[str, dict[int, bytes | None]]
+    counted: dict[str, int]  # by the metric
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@cache
+def world(how: str) -> World:
+    path = Path(tempfile.mkdtemp(prefix=f"ottla-missing-{how}-"))
+    broker = EmbeddedBroker(PROPERTIES, path)
+    broker.start()
+    broker.create_topic("plain", 2, SMALL)
+    broker.create_topic("trimmed", 1, SMALL)
+    broker.create_topic("compacted", 1, {**SMALL, "cleanup.policy": "compact", "segment.ms": "100000"})
+    _fill(broker)
+    wait_for(lambda: _offset(path, "cleaner-offset-checkpoint", "compacted-0") > 0)
+    wait_for(lambda: all(_offset(path, CHECKPOINTS[0], name) > 100 for name in _NAMES))
+    wait_for(lambda: _offset(path, CHECKPOINTS[2], "trimmed-0") > 0)
+    served = _served(broker)
+    starts = {str(tp): log.start_offset for tp, log in broker.broker.logs.logs.items()}
+    if how == "clean":
+        broker.stop()
+    else:
+        broker.kill()
+    broker.close()
+    partitions = {
+        name: Partition(name, starts[name], _offset(path, CHECKPOINTS[0], name), served[name])
+        for name in _NAMES
+    }
+    return World(path, partitions, how == "clean")
+
+
+_NAMES = ("plain-0", "plain-1", "trimmed-0", "compacted-0")
+
+
+def _fill(broker: EmbeddedBroker) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "acks": "all"})
+    for number in range(240):
+        for topic, partition in (("plain", 0), ("trimmed", 0), ("compacted", 0)):
+            key = f"{number % 7 if number % 3 else number}"
+            producer.produce(topic, f"{topic}-{number}" * 4, key, partition)
+        if number < 200:
+            producer.produce("plain", f"other-{number}" * 5, partition=1)
+        if number % 3 == 0:
+            producer.flush()
+    producer.flush()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.delete_records([ClientPartition("trimmed", 0, 90)]).values():
+        future.result()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    never = threading.Event()
+    for _ in range(6000):
+        if condition():
+            return
+        never.wait(0.01)
+    raise AssertionError("a minute is over, and it has not come to that")
+
+
+def _offset(data: Path, checkpoint: str, name: str) -> int:
+    topic, _, number = name.rpartition("-")
+    file = data / checkpoint
+    found = re.search(rf"^{topic} {number} (\d+)$", file.read_text() if file.exists() else "", re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def _served(broker: EmbeddedBroker) -> dict[str, dict[int, bytes | None]]:
+    return {str(tp): _values(log) for tp, log in broker.broker.logs.logs.items()}
+
+
+def _values(log: Log) -> dict[int, bytes | None]:
+    """What a consumer gets that goes on behind each batch it cannot read."""
+    found: dict[int, bytes | None] = {}
+    offset = log.start_offset
+    while offset < log.end_offset:
+        records: list[Record] = []
+        with contextlib.suppress(BrokerError, StopIteration):
+            read = log_reader.read(log, offset, 1, isolation=Isolation.LOG_END)
+            data = read.slice.read() if read.slice is not None else b""
+            position, header = next(iter(read_batches(data)))
+            if kernel.scan(data, 0, len(data), array("q", bytes(8 * kernel.ROW)), kernel.CHECK_CRC)[0]:
+                records = list(read_records(data, position))
+            offset = max(offset, header.last_offset)
+        found.update((record.offset, record.value) for record in records)
+        offset += 1
+    return {offset: value for offset, value in found.items() if offset >= log.start_offset}
+
+
+# -- what happens
+
+
+class Mishap:
+    """Does one thing to the files of a data directory."""
+
+    def __init__(self, data: Path, rng: Random) -> None:
+        self._data = data
+        self._rng = rng
+        self.told = ""
+        self.exchanged: tuple[str, ...] = ()  # partitions whose directories were exchanged
+
+    def happen(self) -> None:
+        actions = (
+            (self._segment, 10),
+            (self._side_file, 4),
+            (self._checkpoint, 2),
+            (self._directory, 4),
+        )
+        action = self._rng.choices([one for one, _ in actions], [weight for _, weight in actions])[0]
+        action()
+
+    def _segment(self) -> None:
+        log_dir = self._data / self._rng.choice(_NAMES)
+        logs = sorted(log_dir.glob("*.log"))
+        log = self._rng.choice(logs)
+        kinds = (
+            "zero",
+            "zero a part",
+            "cut",
+            "delete",
+            "delete all",
+            "rename",
+            "rename all",
+            "copy",
+            "exchange",
+        )
+        kind = self._rng.choice([kind for kind in kinds if self._is_seen(log_dir.name, kind)])
+        self.told = f"{kind} {log_dir.name}/{log.name}"
+        if kind in ("zero", "zero a part", "cut"):
+            self._damage(log, kind)
+        elif kind == "exchange":
+            other = self._rng.choice(logs)
+            self.told += f" and {other.name}"
+            self._exchange(log, other)
+        else:
+            self._move(log, kind)
+
+    @staticmethod
+    def _is_seen(partition: str, kind: str) -> bool:
+        """A whole segment that is gone from a compacted log looks as if it had been compacted away."""
+        return not partition.startswith("compacted") or kind in ("zero", "copy")
+
+    def _move(self, log: Path, kind: str) -> None:
+        files = [log, *log.parent.glob(f"{log.stem}.*")] if kind.endswith("all") else [log]
+        if kind.startswith("delete"):
+            for file in files:
+                file.unlink(missing_ok=True)
+            return
+        base = self._rng.choice([int(log.stem) + self._rng.randrange(1, 40), self._rng.randrange(100_000)])
+        self.told += f" to {base}"
+        if (log.parent / f"{base:020d}.log").exists():
+            self.told = "nothing"
+            return
+        for file in {*files}:
+            target = file.with_name(f"{base:020d}{file.suffix}")
+            if kind == "copy":
+                shutil.copyfile(file, target)
+            else:
+                file.rename(target)
+
+    def _side_file(self) -> None:
+        log_dir = self._data / self._rng.choice(_NAMES)
+        files = [file for file in sorted(log_dir.iterdir()) if file.name.endswith(SIDE_FILES)]
+        file = self._rng.choice(files)
+        kind = self._rng.choice(("zero", "zero a part", "cut", "delete", "copy", "exchange"))
+        self.told = f"{kind} {log_dir.name}/{file.name}"
+        if kind in ("zero", "zero a part", "cut"):
+            self._damage(file, kind)
+        elif kind == "delete":
+            file.unlink()
+        elif kind == "copy":
+            shutil.copyfile(file, file.with_name(f"{self._rng.randrange(100_000):020d}{file.suffix}"))
+        else:
+            same = [other for other in files if other.suffix == file.suffix]
+            self._exchange(file, self._rng.choice(same))
+
+    def _checkpoint(self) -> None:
+        files = [file for name in CHECKPOINTS if (file := self._data / name).exists()]
+        file = self._rng.choice(files)
+        kind = self._rng.choice(("zero", "zero a part", "cut", "delete"))
+        self.told = f"{kind} {file.name}"
+        if kind == "delete":
+            file.unlink()
+        else:
+            self._damage(file, kind)
+
+    def _directory(self) -> None:
+        log_dir = self._data / self._rng.choice(_NAMES)
+        kind = self._rng.choice(("delete", "empty", "rename", "exchange", "copy", "zero"))
+        self.told = f"{kind} {log_dir.name}"
+        if kind == "delete":
+            shutil.rmtree(log_dir)
+        elif kind == "empty":
+            for file in log_dir.iterdir():
+                file.unlink()
+        elif kind == "zero":
+            for file in log_dir.iterdir():
+                file.write_bytes(bytes(file.stat().st_size))
+        elif kind == "rename":
+            log_dir.rename(self._data / f"{log_dir.name.rpartition('-')[0]}-77")
+        elif kind == "copy":
+            shutil.copytree(log_dir, self._data / f"{log_dir.name.rpartition('-')[0]}-77")
+        else:
+            self.told, self.exchanged = "exchange plain-0 and plain-1", ("plain-0", "plain-1")
+            self._exchange(self._data / "plain-0", self._data / "plain-1")
+
+    def _damage(self, file: Path, kind: str) -> None:
+        data = bytearray(file.read_bytes())
+        at = self._rng.randrange(len(data)) if data else 0
+        if kind == "cut":
+            del data[at:]
+        elif kind == "zero":
+            data = bytearray(len(data))
+        else:
+            size = min(self._rng.randrange(1, 600), len(data) - at)
+            data[at : at + size] = bytes(size)
+        file.write_bytes(data)
+
+    @staticmethod
+    def _exchange(one: Path, other: Path) -> None:
+        if one != other:
+            aside = one.with_name("aside")
+            one.rename(aside)
+            other.rename(one)
+            aside.rename(other)
+
+
+# -- what must hold
+
+
+def cases(seed: int, count: int = FULL_COUNT) -> Iterator[Case]:
+    for number in range(count):
+        how = "clean" if number % 2 else "killed"
+        name = f"{how} {number}"
+        yield Case(how, name, partial(run, how, Random(f"{seed} {name}")))
+
+
+def run(how: str, rng: Random) -> None:
+    pristine = world(how)
+    data = Path(tempfile.mkdtemp(prefix="ottla-missing-")) / "data"
+    try:
+        shutil.copytree(pristine.path, data)
+        mishap = Mishap(data, rng)
+        mishap.happen()
+        try:
+            check(pristine, data, mishap)
+        except Exception as error:
+            raise AssertionError(f"{how}, {mishap.told}: {error}") from error
+    finally:
+        shutil.rmtree(data.parent)
+
+
+def check(pristine: World, data: Path, mishap: Mishap) -> None:
+    before = defects(data)
+    first = start(data)
+    after = defects(data)
+    again = start(data)
+    for partition in pristine.partitions.values():
+        if partition.name in mishap.exchanged:
+            assert any(f"/{partition.name}:" in line for line in first.lines), (
+                f"{partition.name}: {first.lines}"
+            )
+            continue
+        check_partition(partition, data, before, after, first, again)
+
+
+def check_partition(
+    partition: Partition, data: Path, before: list[Finding], after: list[Finding], first: Start, again: Start
+) -> None:
+    name, served = partition.name, first.served[partition.name]
+    wrong = {offset for offset, value in served.items() if partition.values.get(offset, value) != value}
+    assert not wrong, f"{name}: other records are served at {sorted(wrong)[:5]}"
+    on_record = losses.read(FS, f"{data}/{name}").losses
+    # Behind a damaged batch, up to the next entry of the index, whole ones cannot be reached before a repair.
+    damaged = {loss.file for loss in on_record if loss.position is not None and loss.kept_in is None}
+    lost = partition.flushed - served.keys() - whole_offsets(data / name, damaged)
+    said = {offset for loss in on_record for offset in range(loss.first_offset, loss.end_offset)}
+    lines = [line for line in first.lines if f"/{name}: records are lost" in line]
+    named_before = [finding for finding in before if name in finding.file or name in finding.meaning]
+    called_missing = [finding for finding in named_before if finding.code in MISSING]
+    if not lost:
+        assert not on_record, f"{name}: nothing is lost, but on record are {on_record}"
+        assert not lines, f"{name}: nothing is lost, but the start says {lines}"
+        assert not called_missing, f"{name}: nothing is lost, but verify says {called_missing}"
+        assert not first.counted.get(name), f"{name}: nothing is lost, but the metric counts"
+        return
+    assert lost <= said, f"{name}: {len(lost - said)} of {len(lost)} lost offsets are not on record"
+    if not name.startswith("compacted"):
+        above = {offset for offset in said if offset >= partition.flushed_to}
+        assert said - above == lost, f"{name}: on record are {len(said - lost - above)} that are not lost"
+    assert lines, f"{name}: {len(lost)} offsets are lost, and the start says only {first.lines}"
+    assert [line for line in again.lines if f"/{name}: records are lost" in line], (
+        f"{name}: the next start is silent"
+    )
+    assert named_before, f"{name}: verify is silent before the start"
+    assert [f for f in after if f.code == "lost-records" and name in f.file], (
+        f"{name}: verify is silent afterwards"
+    )
+    assert first.counted.get(name, 0) >= len(lost), (
+        f"{name}: the metric counts {first.counted} of {len(lost)}"
+    )
+
+
+def whole_offsets(log_dir: Path, names: set[str]) -> set[int]:
+    """The offsets of whole batches in some log files, whatever lies between them."""
+    found: set[int] = set()
+    for name in names:
+        file = FS.open(str(log_dir / name))
+        at = find_batch(file, 0, file.size(), 0, 2**62)
+        while at is not None:
+            header = parse_header(file.pread(HEADER_SIZE, at))
+            found.update(range(header.base_offset, header.last_offset + 1))
+            at = find_batch(file, at + header.size, file.size(), 0, 2**62)
+        file.close()
+    return found
+
+
+def defects(data: Path) -> list[Finding]:
+    return [finding for finding in verify(FS, resolve(FS, str(data))) if finding.level == DEFECT]
+
+
+def start(data: Path) -> Start:
+    """Start a broker, look at it, and stop it."""
+    handler = _Lines()
+    root = logging.getLogger("ottla")
+    root.addHandler(handler)
+    broker = EmbeddedBroker(PROPERTIES, data, http=True)
+    try:
+        broker.start()
+        served = _served(broker)
+        with urllib.request.urlopen(f"http://{broker.broker.http}/metrics") as answer:
+            text = answer.read().decode()
+    finally:
+        broker.close()
+        root.removeHandler(handler)
+    found = re.findall(r'ottla_log_missing_offsets\{partition="(.*)",topic="(.*)"\} (\S+)', text)
+    return Start(
+        handler.lines,
+        served,
+        {f"{topic}-{partition}": int(float(count)) for partition, topic, count in found},
+    )
