@@ -17,7 +17,7 @@ from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
-from ottla.logtools.strangers import MOVING, Stranger, arrange, find_strangers, may_have_strangers
+from ottla.logtools.strangers import MOVING, Stranger, arrange, ends_too_late, find_strangers, look_strange
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
@@ -79,9 +79,10 @@ def verify_log(
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
     report = _verify_listed(fs, partition, around, on_progress)
-    if not partition.whole or not may_have_strangers(report.findings):
+    end = known_end(around)
+    if not partition.whole or not may_have_strangers(report, end):
         return report
-    strangers = find_strangers(fs, report.partition)
+    strangers = find_strangers(fs, report.partition, end)
     if not strangers:
         return report
     arranged = LogCheck(fs, arrange(report.partition, strangers), around)
@@ -90,6 +91,18 @@ def verify_log(
     for stranger in strangers:
         report.findings.add(stranger.finding)
     return report
+
+
+def known_end(around: Surroundings) -> int:
+    """How far the checkpoints say that a log goes; 0, if they say nothing."""
+    return max(around.witness.recovery_point or 0, around.witness.high_watermark or 0)
+
+
+def may_have_strangers(report: LogReport, known_end: int) -> bool:
+    """Whether it is worth to read the log again. Not while a file cannot be read: it may hold what decides."""
+    last = report.checks[-1] if report.checks else None
+    is_readable = not any(finding.code == "unreadable" for finding in report.findings.all())
+    return is_readable and (look_strange(report.findings) or ends_too_late(last, known_end))
 
 
 def _verify_listed(
