@@ -103,16 +103,8 @@ class _Judgement:
         claimed = {one.head for one in misplaced}
         misplaced += [one for one in doubtful if one not in misplaced and one.base_offset in claimed]
         # Nor are two whose names have another order than their batches.
-        left = [one for one in doubtful if one not in misplaced]
-        misplaced += [
-            one
-            for one in left
-            if any(
-                (one.base_offset < other.base_offset) != (one.first < other.first)
-                for other in left
-                if other is not one
-            )
-        ]
+        left = [one for one in doubtful if one not in misplaced and one.batches > 1]
+        misplaced += [one for one in left if any(_are_turned(one, other) for other in left)]
         # A single batch under a name that is not its own may just as well have a wrong offset: `verify` looks at that.
         self._placed += [one for one in doubtful if one not in misplaced and one.batches > 1]
         for one in sorted(misplaced, key=lambda one: (-one.batches, one.base_offset)):
@@ -287,6 +279,11 @@ class _Judgement:
         index = self._indexes(one.base_offset)
         said = one.bears_out(index, one.base_offset)
         return self._links(one, one.first), (index is not None) + (said is True) - (said is False)
+
+
+def _are_turned(one: Contents, other: Contents) -> bool:
+    """Whether their names have another order than their batches."""
+    return (one.base_offset - other.base_offset) * (one.first - other.first) < 0
 
 
 def _name(one: Contents) -> str:
