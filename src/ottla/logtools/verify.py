@@ -359,6 +359,8 @@ class LogCheck:
             level = NOTE
             if missing not in news:
                 meaning = f"{what}; that is on record"
+            elif missing.offset + missing.size <= self._around.log_start:
+                meaning = f"{what}; they lie below the log start"
             elif explained:
                 meaning = f"{what}; {explained_by} does that"
             else:

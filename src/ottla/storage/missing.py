@@ -101,25 +101,23 @@ class Missing:
 
     # -- what is not there
 
-    def look_inside(self, segment: Segment) -> None:
+    def look_inside(self, segment: Segment, end_offset: int) -> None:
         """Read a segment that was changed after it was last flushed. What is damaged in it stays as it is."""
-        file, size = segment.file, segment.size
+        file, size, limit = segment.file, segment.size, segment.base_offset + MAX_RELATIVE_OFFSET
         expected, position = segment.base_offset, 0
         while position < size:
             scan = Scan(file, size, start=position)
             for window in scan:
                 expected = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-            damaged, limit = scan.position, segment.base_offset + MAX_RELATIVE_OFFSET
+            damaged = scan.position
             if damaged >= size:
                 return
             found = find_batch(file, damaged + 1, size, expected, limit)
             position = size if found is None else found
-            if found is not None:
-                next_offset = int.from_bytes(file.pread(8, found), "big")
-                why = f"damaged there: {kernel.STATUS_MEANING[scan.status]}"
-                self._note(
-                    segment.path(layout.LOG), expected, next_offset, why, damaged, found - damaged, 0, None
-                )
+            next_offset = end_offset if found is None else int.from_bytes(file.pread(8, found), "big")
+            why = f"damaged there: {kernel.STATUS_MEANING[scan.status]}"
+            size_bytes = position - damaged
+            self._note(segment.path(layout.LOG), expected, next_offset, why, damaged, size_bytes, 0)
 
     def judge(self, segments: Iterable[Segment], end_of: dict[int, int], *, may_have_gaps: bool) -> None:
         """Compare what is there with what must be."""

@@ -213,7 +213,7 @@ class _Loader:
                 # whole. So they are written aside.
                 self._recover(segment, flags=0, aside=True)
             if self._was_changed_later(segment):
-                self._missing.look_inside(segment)
+                self._missing.look_inside(segment, self._end_of(segment))
 
     def _was_changed_later(self, segment: Segment) -> bool:
         """Whether somebody wrote into it after it was flushed. All flushed ones were, after a copy: that costs time."""
