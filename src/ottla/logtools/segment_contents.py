@@ -161,7 +161,8 @@ def _heaviest_chain(runs: list[Run]) -> list[Run]:
             if runs[earlier].end <= run.first and weight[earlier] + run.batches > weight[at]:
                 weight[at], before[at] = weight[earlier] + run.batches, earlier
     chain: list[Run] = []
-    at = max(range(len(runs)), key=weight.__getitem__)
+    # Most bits of an offset are zeros: a wrong one is rather too large than too small.
+    at = max(range(len(runs)), key=lambda at: (weight[at], -runs[at].end))
     while at >= 0:
         chain.append(runs[at])
         at = before[at]
