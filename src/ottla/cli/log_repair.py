@@ -10,32 +10,47 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.repair import RepairPlan, Step, bound_by, plan_repair, repair_log
+from ottla.logtools.repair import bound_by, repair_log
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
+from ottla.logtools.repair_plan import MISSING, RepairPlan, Step, plan_repair
 from ottla.logtools.source import DataDir, NotALogError, Partition, SideFile, Target, partitions_of
 from ottla.logtools.verify import LogReport
 from ottla.logtools.verify_data_dir import DataDirCheck, surroundings
+from ottla.logtools.verify_missing import check_record
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
+from ottla.storage.losses import Record
+
+LOST = "lost-records"
 
 
-def run(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool) -> bool:
+def run(
+    fs: FileSystem,
+    target: Target,
+    *,
+    write: bool,
+    skip_corrupt: bool,
+    as_json: bool,
+    aside: str | None = None,
+) -> bool:
     """Whether nothing is left that this does not mend."""
     if isinstance(target, SideFile) or (isinstance(target, Partition) and not target.whole):
         raise NotALogError(
             "repair works on a partition or a data directory; give the directory that the file lies in"
         )
     if not write:
-        return _repair(fs, target, write=False, skip_corrupt=skip_corrupt, as_json=as_json)
+        return _repair(fs, target, write=False, skip_corrupt=skip_corrupt, as_json=as_json, aside=aside)
     data_dir = target.path if isinstance(target, DataDir) else data_dir_of(fs, target.path)
     with locked(fs, data_dir):
-        return _repair(fs, target, write=True, skip_corrupt=skip_corrupt, as_json=as_json)
+        return _repair(fs, target, write=True, skip_corrupt=skip_corrupt, as_json=as_json, aside=aside)
 
 
-def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool) -> bool:
+def _repair(
+    fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, as_json: bool, aside: str | None
+) -> bool:
     with progress_bar(fs, target, "repair") as on_progress, closing(SystemRuntime()) as runtime:
         tally = Tally(write=write, as_json=as_json, now_ms=runtime.now_ms())
         for partition in partitions_of(fs, target):
@@ -45,16 +60,17 @@ def _repair(fs: FileSystem, target: Target, *, write: bool, skip_corrupt: bool, 
                     partition,
                     skip_corrupt=skip_corrupt,
                     now_ms=tally.now_ms,
+                    aside=aside,
                     tell=tally.tell_steps,
                     on_progress=on_progress,
                 )
-                bound_by(fs, plan, tally.now_ms)
+                bound_by(fs, plan)
             else:
                 around = surroundings(fs, partition)
                 plan = plan_repair(fs, partition, around, on_progress, skip_corrupt=skip_corrupt)
                 tally.tell_steps([*plan.steps, *plan.later])
             tally.add(partition, plan)
-    tally.finish_data_dir(fs, target)
+    tally.finish_data_dir(fs, target, aside)
     return tally.finish()
 
 
@@ -85,18 +101,20 @@ class Tally:
         plan.report.findings, plan.report.checks = Findings(), []  # there may be thousands of partitions
         self._reports.append((partition, plan.report))
         name = partition.topic_partition
-        is_known = not plan.is_blocked and not plan.report.is_damaged
-        if name is not None and is_known and not layout.parse_marked_dir(partition.name):
+        if name is not None and plan.end_is_known and not layout.parse_marked_dir(partition.name):
             self._ends[name] = plan.end_offset
 
-    def finish_data_dir(self, fs: FileSystem, target: Target) -> None:
+    def finish_data_dir(self, fs: FileSystem, target: Target, aside: str | None = None) -> None:
         """Mend the checkpoints, then hold them against the logs once more."""
         if not isinstance(target, DataDir):
             return
         planned = plan_checkpoints(fs, target.path, self._ends)
         self.tell_steps([step for step, _ in planned])
         if self._write:
-            apply_checkpoints(fs, planned, self._ends, self.now_ms)
+            for directory, loss in apply_checkpoints(fs, planned, self._ends, self.now_ms, aside):
+                noted = Findings()
+                check_record(noted, directory, Record([loss], []))
+                self._tell_left(noted.all(), "not mended")
         check = DataDirCheck(fs, target)
         mended = {step.file for step, _ in planned}
         for partition, report in self._reports:
@@ -108,7 +126,7 @@ class Tally:
     def finish(self) -> bool:
         """Whether nothing is left that this does not mend."""
         if not self._as_json:
-            print(_summary(len(self.steps), len(self.left), self._skippable, write=self._write))
+            print(_summary(self.steps, self.left, self._skippable, write=self._write))
         return not self.left
 
     def _tell_left(self, left: list[Finding], how: str) -> None:
@@ -126,12 +144,28 @@ def _step_line(step: Step) -> str:
     return f"{step.action}: {where}: {step.meaning}"
 
 
-def _summary(steps: int, left: int, skippable: int, *, write: bool) -> str:
+def _summary(steps: list[Step], left: list[Finding], skippable: int, *, write: bool) -> str:
     if not steps and not left:
         return "nothing to mend"
-    text = f"{steps} steps done" if write else f"{steps} steps to do; nothing was changed, --write does it"
+    done = f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
+    parts = [f"{done} done" if write else f"{done} to do; nothing was changed, --write does it"]
+    lost = [finding for finding in left if finding.code == LOST]
+    missing = [finding for finding in left if finding.code in MISSING]
+    others = len(left) - skippable - len(lost) - len(missing)
     if skippable:
-        text += f"; {skippable} bad batches stay: --skip-corrupt takes them out and keeps what follows"
-    elif left:
-        text += f"; {left} defects cannot be mended here: take those files from another replica or a backup"
-    return text
+        parts.append(f"{skippable} bad batches stay: --skip-corrupt takes them out and keeps what follows")
+    if missing:
+        parts.append(
+            "records are missing: restore their files from a backup or another replica, or give them up with"
+            " --skip-corrupt"
+        )
+    if lost:
+        parts.append(
+            "records are lost, as listed above: restore them from a backup or another replica, or acknowledge the"
+            " loss with `ottla log losses DIRECTORY --acknowledge`"
+        )
+    if others:
+        parts.append(
+            f"{others} defects cannot be mended here: take those files from another replica or a backup"
+        )
+    return "; ".join(parts)

@@ -55,7 +55,7 @@ def run_verify(place: Place, path: str, output: Output) -> bool:
     output.write(_FINDING, (finding.as_json() for finding in findings))
     if not output.as_json:
         _print_findings(fs, target, findings)
-    return log_verify.verdict(path, told, as_json=output.as_json)
+    return log_verify.verdict(path, told, as_json=output.as_json, mend=path)
 
 
 def run_stats(place: Place, path: str, output: Output) -> None:
@@ -81,7 +81,7 @@ def run_repair(place: Place, path: str, output: Output, *, write: bool, skip_cor
             for partition, mended in apply_repairs(
                 spark, planned, skip_corrupt=skip_corrupt, now_ms=tally.now_ms
             ):
-                bound_by(fs, mended.left, tally.now_ms)
+                bound_by(fs, mended.left)
                 tally.tell_steps(mended.steps)
                 tally.add(partition, mended.left)
         else:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.logtools.repair import Step
 from ottla.logtools.repair_losses import note_short
+from ottla.logtools.repair_plan import Step
 from ottla.logtools.side_files import BadSideFileError, parse_offsets
 from ottla.logtools.source import OFFSET_CHECKPOINTS, read_if_there
-from ottla.logtools.writing import set_file_aside
+from ottla.logtools.writing import copy_aside
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition, is_topic_name
+from ottla.storage.losses import Loss
 
 Offsets = dict[TopicPartition, int]
 _TELL_THE_END = (layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS)
@@ -50,15 +51,20 @@ def apply_checkpoints(
     planned: list[tuple[Step, Offsets]],
     end_offsets: Mapping[TopicPartition, int],
     now_ms: int,
-) -> None:
+    aside: str | None = None,
+) -> list[tuple[str, Loss]]:
+    """Write them; the losses that were put on record for it, with their directories."""
+    noted = []
     for step, offsets in planned:
         data_dir, _, name = step.file.rpartition("/")
         if name in _TELL_THE_END:
             for partition, offset in _salvage(read_if_there(fs, step.file) or b"").items():
                 if offset > end_offsets.get(partition, offset):
-                    note_short(fs, f"{data_dir}/{partition}", end_offsets[partition], offset, now_ms)
-        set_file_aside(fs, step.file)
+                    directory, end = f"{data_dir}/{partition}", end_offsets[partition]
+                    noted += [(directory, loss) for loss in note_short(fs, directory, end, offset, now_ms)]
+        copy_aside(fs, step.file, aside)
         checkpoint.write_offsets(fs, step.file, offsets)
+    return noted
 
 
 def _is_well_formed(data: bytes) -> bool:

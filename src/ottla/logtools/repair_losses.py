@@ -17,29 +17,37 @@ from ottla.storage import checkpoint, layout, losses
 from ottla.storage.fs import FileSystem
 from ottla.storage.losses import Loss
 
+_MAX_OFFSET = 2**63 - 1
+
 
 def losses_of(
-    fs: FileSystem, segment: SegmentFiles, dropped: list[Edit], next_base: int | None, known_end: int
+    fs: FileSystem,
+    segment: SegmentFiles,
+    dropped: list[Edit],
+    next_base: int | None,
+    known_end: int,
+    kept_in: str,
 ) -> list[Loss]:
     """The offsets that go with pieces of a segment: those between the batches that stay on both sides of them."""
     found: list[Loss] = []
     expected, run = segment.base_offset, list[Edit]()
+    max_offset = next_base if next_base is not None else _MAX_OFFSET
     file = fs.open(segment.path(layout.LOG))
     try:
-        end = file.size()
-        for position, first, last in _batches(walk(file, end, flags=0)):
+        found_there = walk(file, file.size(), min_offset=expected, max_offset=max_offset)
+        for position, first, last in _batches(found_there):
             if any(edit.position <= position < edit.end for edit in dropped):
                 continue
             run = [edit for edit in dropped if edit.position < position]
             dropped = [edit for edit in dropped if edit.position >= position]
             if run and first > expected:
-                found.append(_loss(segment, run, expected, first))
+                found.append(_loss(segment, run, expected, first, kept_in))
             expected = max(expected, last + 1)
     finally:
         file.close()
     last_offset = known_end if next_base is None else next_base
     if dropped and last_offset > expected:
-        found.append(_loss(segment, dropped, expected, last_offset))
+        found.append(_loss(segment, dropped, expected, last_offset, kept_in))
     return found
 
 
@@ -51,7 +59,7 @@ def _batches(found: Iterable[object]) -> Iterator[tuple[int, int, int]]:
                 yield rows[at + kernel.POSITION], rows[at + kernel.BASE_OFFSET], rows[at + kernel.LAST_OFFSET]
 
 
-def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset: int) -> Loss:
+def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset: int, kept_in: str) -> Loss:
     return Loss(
         losses.REPAIR,
         segment.file_name(layout.LOG),
@@ -60,7 +68,7 @@ def _loss(segment: SegmentFiles, run: list[Edit], first_offset: int, end_offset:
         run[0].meaning,
         position=run[0].position,
         size_bytes=sum(edit.end - edit.position for edit in run),
-        kept_in=layout.segment_file(segment.base_offset, layout.QUARANTINE),
+        kept_in=kept_in.removeprefix(f"{segment.directory}/"),
     )
 
 
@@ -78,11 +86,11 @@ def known_end(fs: FileSystem, partition: Partition) -> int:
     return max(ends)
 
 
-def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_ms: int) -> None:
-    """Put on record that a log ends before the offset up to which a checkpoint says that it goes."""
+def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_ms: int) -> list[Loss]:
+    """Put on record that a log ends before the offset up to which a checkpoint says that it goes; what was news."""
     on_record = losses.read(fs, directory).losses
     reason = f"a checkpoint says that the log goes up to {known}, and it ends at {end_offset}"
-    note(
+    return note(
         fs,
         directory,
         [
@@ -93,5 +101,5 @@ def note_short(fs: FileSystem, directory: str, end_offset: int, known: int, now_
     )
 
 
-def note(fs: FileSystem, directory: str, given_up: list[Loss], now_ms: int) -> None:
-    losses.note(fs, directory, [replace(loss, found_ms=now_ms) for loss in given_up])
+def note(fs: FileSystem, directory: str, given_up: list[Loss], now_ms: int) -> list[Loss]:
+    return losses.note(fs, directory, [replace(loss, found_ms=now_ms) for loss in given_up])

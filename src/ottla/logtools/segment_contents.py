@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.source import SegmentFiles
@@ -86,19 +87,37 @@ class Contents:
     def holds(self, offset: int) -> bool:
         return any(run.first <= offset < run.end for run in self.solid)
 
-    def bears_out(self, index: IndexFile | None, base_offset: int) -> bool | None:
-        """Whether an offset index tells of these batches if the segment begins at `base_offset`; None: it is silent."""
-        entries = [index[slot] for slot in range(min(index.entries, _ENTRIES))] if index else []
-        known = [(base_offset + relative, self.ends[at]) for relative, at in entries if at in self.ends]
-        return sum(said == last for said, last in known) * 2 > len(entries) if entries else None
+    def bears_out(self, indexes: Indexes | None, base_offset: int) -> bool | None:
+        """Whether indexes tell of these batches if the segment begins at `base_offset`; None: they are silent."""
+        if indexes is None:
+            return None
+        entries = _entries(indexes.offsets)
+        agree = [self.ends.get(position) == base_offset + relative for relative, position in entries]
+        if not entries:
+            agree = [self.has(base_offset + relative) for _, relative in _entries(indexes.times)]
+        return sum(agree) * 2 > len(agree) if agree else None
 
-    def base_by(self, index: IndexFile | None) -> int | None:
+    def base_by(self, indexes: Indexes | None) -> int | None:
         """The base offset that an offset index gives these batches."""
-        for slot in range(min(index.entries, _ENTRIES) if index else 0):
-            relative, at = index[slot] if index else (0, 0)
-            if at in self.ends and self.bears_out(index, self.ends[at] - relative):
-                return self.ends[at] - relative
+        for relative, position in _entries(indexes.offsets) if indexes is not None else []:
+            base = self.ends.get(position, -1) - relative
+            if base >= 0 and self.bears_out(indexes, base):
+                return base
         return None
+
+    def has(self, offset: int) -> bool:
+        return any(run.first <= offset < run.end for run in self.runs)
+
+
+class Indexes(NamedTuple):
+    """The two indexes of one name."""
+
+    offsets: IndexFile | None
+    times: IndexFile | None
+
+
+def _entries(index: IndexFile | None) -> list[tuple[int, int]]:
+    return [index[slot] for slot in range(min(index.entries, _ENTRIES))] if index is not None else []
 
 
 def read_contents(fs: FileSystem, segment: SegmentFiles) -> Contents:
@@ -142,13 +161,18 @@ def _heaviest_chain(runs: list[Run]) -> list[Run]:
             if runs[earlier].end <= run.first and weight[earlier] + run.batches > weight[at]:
                 weight[at], before[at] = weight[earlier] + run.batches, earlier
     chain: list[Run] = []
-    at = max(range(len(runs)), key=weight.__getitem__)
+    # Most bits of an offset are zeros: a wrong one is rather too large than too small.
+    at = max(range(len(runs)), key=lambda at: (weight[at], -runs[at].end))
     while at >= 0:
         chain.append(runs[at])
         at = before[at]
     return chain[::-1]
 
 
-def index_of(fs: FileSystem, directory: str, base_offset: int) -> IndexFile | None:
-    path = f"{directory}/{layout.segment_file(base_offset, layout.INDEX)}"
-    return load_index(fs, path, layout.INDEX, base_offset)
+def indexes_of(fs: FileSystem, directory: str, base_offset: int) -> Indexes | None:
+    """None, if there is no index of that name."""
+    found = [
+        load_index(fs, f"{directory}/{layout.segment_file(base_offset, suffix)}", suffix, base_offset)
+        for suffix in (layout.INDEX, layout.TIME_INDEX)
+    ]
+    return Indexes(found[0], found[1]) if any(found) else None

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ottla.errors import StorageError
 from ottla.logtools.findings import Findings
-from ottla.storage import layout
+from ottla.storage import layout, quarantine
 from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
@@ -145,8 +145,7 @@ def list_partition(fs: FileSystem, path: str) -> Partition:
     for file_name in sorted(fs.list_dir(path)):
         parsed = layout.parse_segment_file(file_name)
         if parsed is None:
-            if file_name.endswith(layout.QUARANTINE):
-                found.has_quarantine = True
+            found.has_quarantine = found.has_quarantine or quarantine.is_pieces(file_name)
             found.strangers.append(file_name)
         elif parsed.marker == layout.QUARANTINE:
             found.strangers.append(file_name)

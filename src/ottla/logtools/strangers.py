@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.segment_contents import Contents, index_of, read_contents
+from ottla.logtools.segment_contents import Contents, Indexes, indexes_of, read_contents
+from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, SegmentFiles
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
@@ -23,7 +24,7 @@ SET_ASIDE = "set-aside"
 UNDECIDED = "undecided"
 
 CODES = {RENAME: "misnamed-segment", SET_ASIDE: "stray-segment", UNDECIDED: "overlapping-segments"}
-_SUSPICIOUS = ("base-offset", "gap", "missing-offsets", "missing-index", "offset-index-entry")
+_SUSPICIOUS = ("base-offset", "gap", "missing-records", "missing-index", "offset-index-entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,22 @@ class Stranger:
         return Finding(DEFECT, CODES[self.verdict], path, self.meaning, None, self.segment.base_offset)
 
 
-def may_have_strangers(findings: Findings) -> bool:
-    """Whether what was found can come from a file with a wrong name; only then is it worth to read the log again.
-
-    Not while a file cannot be read: it may hold what decides.
-    """
-    codes = {finding.code for finding in findings.all() if finding.level == DEFECT}
-    return not codes.isdisjoint(_SUSPICIOUS) and "unreadable" not in codes
+def look_strange(findings: Findings) -> bool:
+    """Whether what was found can come from a file with a wrong name."""
+    return any(finding.level == DEFECT and finding.code in _SUSPICIOUS for finding in findings.all())
 
 
-def find_strangers(fs: FileSystem, partition: Partition) -> list[Stranger]:
-    """What does not belong where it is, in the order of the names."""
-    found = _Judgement(fs, partition).run()
+def ends_too_late(last: SegmentFacts | None, known_end: int) -> bool:
+    """Whether the last segment is empty and its name lies past what the checkpoints know: no broker made it."""
+    if last is None or last.is_unreadable:
+        return False
+    return 0 < known_end < last.segment.base_offset == last.end_offset
+
+
+def find_strangers(fs: FileSystem, partition: Partition, known_end: int = 0) -> list[Stranger]:
+    """What does not belong where it is, in the order of the names. `known_end`: how far the checkpoints say that the
+    log goes; 0, if they say nothing."""
+    found = _Judgement(fs, partition).run(known_end)
     return sorted(found, key=lambda stranger: stranger.segment.base_offset)
 
 
@@ -91,24 +96,35 @@ class _Judgement:
         self._placed = [one for one in self._files if one.base_offset in (one.first, one.head)]
         self._found: list[Stranger] = []
 
-    def run(self) -> list[Stranger]:
+    def run(self, known_end: int) -> list[Stranger]:
         doubtful = [one for one in self._files if one not in self._placed]
         misplaced = [one for one in doubtful if self._is_misplaced(one)]
         # One that has the name of another's batches is not right either.
         claimed = {one.head for one in misplaced}
         misplaced += [one for one in doubtful if one not in misplaced and one.base_offset in claimed]
+        # Nor are two whose names have another order than their batches.
+        left = [one for one in doubtful if one not in misplaced and one.batches > 1]
+        misplaced += [one for one in left if any(_are_turned(one, other) for other in left)]
         # A single batch under a name that is not its own may just as well have a wrong offset: `verify` looks at that.
         self._placed += [one for one in doubtful if one not in misplaced and one.batches > 1]
         for one in sorted(misplaced, key=lambda one: (-one.batches, one.base_offset)):
             self._find_place(one)
         while self._settle_an_overlap():
             pass
+        self._judge_empty(known_end)
+        return self._found
+
+    def _judge_empty(self, known_end: int) -> None:
+        """A file without a good batch stays, unless its name is an offset of another, or one that never was."""
+        end = max((other.end for other in self._placed), default=0)
         for base_offset, segment in self._empty.items():
             holder = next((other for other in self._placed if other.holds(base_offset)), None)
             if holder is not None and holder.base_offset != base_offset:
                 meaning = f"it holds no good batch, and the offset of its name is in {_name(holder)}"
                 self._set_aside(segment, meaning)
-        return self._found
+            elif 0 < max(known_end, end) < base_offset and known_end:
+                meaning = f"it holds no good batch, and the log goes only up to {max(known_end, end)}"
+                self._set_aside(segment, meaning)
 
     # -- one file by itself
 
@@ -124,12 +140,15 @@ class _Judgement:
             return True
         return self._index_says(one)
 
+    def _indexes(self, base_offset: int) -> Indexes | None:
+        return indexes_of(self._fs, self._partition.path, base_offset)
+
     def _index_says(self, one: Contents) -> bool:
         """Whether the indexes know these batches under the name that their offsets give, and not under this one."""
-        own = index_of(self._fs, self._partition.path, one.base_offset)
+        own = self._indexes(one.base_offset)
         if one.bears_out(own, one.base_offset):
             return False
-        other = index_of(self._fs, self._partition.path, one.first)
+        other = self._indexes(one.first)
         return (
             one.bears_out(own, one.first) is True
             or one.bears_out(other, one.first) is True
@@ -138,7 +157,10 @@ class _Judgement:
 
     def _single_is_misplaced(self, one: Contents) -> bool:
         """Only where other files bear it out: a copy of one of them, or a place that waits for it."""
-        if any(one.marks <= other.marks for other in self._placed):
+        others = [other for other in self._files if other is not one]
+        if any(
+            one.marks <= other.marks for other in others if other in self._placed or other.marks == one.marks
+        ):
             return True
         if any(other.shared_with(one) for other in self._placed):
             return False
@@ -147,7 +169,7 @@ class _Judgement:
         )
 
     def _index_denies(self, one: Contents) -> bool:
-        own = index_of(self._fs, self._partition.path, one.base_offset)
+        own = self._indexes(one.base_offset)
         return one.bears_out(own, one.base_offset) is True
 
     def _links(self, one: Contents, first: int) -> int:
@@ -186,12 +208,11 @@ class _Judgement:
     def _base_for(self, one: Contents) -> int:
         """The name that the batches give, or below it one that an index knows: a compacted segment keeps its name."""
         floor = max((other.end for other in self._placed if other.first < one.first), default=0)
-        path = self._partition.path
-        own = one.base_by(index_of(self._fs, path, one.base_offset))
+        own = one.base_by(self._indexes(one.base_offset))
         if own is not None and floor <= own <= one.first:
             return own
         for base in sorted(self._orphans, reverse=True):
-            if floor <= base <= one.first and one.bears_out(index_of(self._fs, path, base), base):
+            if floor <= base <= one.first and one.bears_out(self._indexes(base), base):
                 return base
         return one.head if floor <= one.head <= one.first else one.first
 
@@ -214,7 +235,7 @@ class _Judgement:
         self._placed.append(replace(one, segment=moved))
 
     def _has_index(self, one: Contents, base_offset: int) -> bool:
-        own = index_of(self._fs, self._partition.path, one.base_offset)
+        own = self._indexes(one.base_offset)
         said = one.bears_out(own, base_offset)
         return own is not None and (said is True or (said is None and base_offset not in self._orphans))
 
@@ -231,13 +252,15 @@ class _Judgement:
 
     def _settle_an_overlap(self) -> bool:
         """Set aside the file with the least right to its offsets; False when no two overlap, or it cannot be told."""
-        for one in sorted(self._placed, key=self._right):
+        # Of two that are the same, the one with the lower name stays: a compacted segment begins below its batches.
+        for one in sorted(self._placed, key=lambda one: (self._right(one), -one.base_offset)):
             rivals = [other for other in self._placed if other is not one and one.shared_with(other)]
             if not rivals:
                 continue
             self._placed.remove(one)
             names = ", ".join(_name(other) for other in rivals)
-            if all(self._right(one) < self._right(other) for other in rivals):
+            is_copy = any(one.marks <= other.marks for other in rivals)
+            if is_copy or all(self._right(one) < self._right(other) for other in rivals):
                 meaning = (
                     f"its offsets {one.first} to {one.end - 1} are held by {names}, which fit the log better"
                 )
@@ -253,9 +276,14 @@ class _Judgement:
 
     def _right(self, one: Contents) -> tuple[int, int]:
         """How well a file fits: neighbours that it joins, and what its index says."""
-        index = index_of(self._fs, self._partition.path, one.base_offset)
+        index = self._indexes(one.base_offset)
         said = one.bears_out(index, one.base_offset)
         return self._links(one, one.first), (index is not None) + (said is True) - (said is False)
+
+
+def _are_turned(one: Contents, other: Contents) -> bool:
+    """Whether their names have another order than their batches."""
+    return (one.base_offset - other.base_offset) * (one.first - other.first) < 0
 
 
 def _name(one: Contents) -> str:

@@ -17,14 +17,14 @@ from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
-from ottla.logtools.strangers import MOVING, Stranger, arrange, find_strangers, may_have_strangers
+from ottla.logtools.strangers import MOVING, Stranger, arrange, ends_too_late, find_strangers, look_strange
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
 from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
 from ottla.storage import layout, losses
 from ottla.storage.fs import FileSystem
-from ottla.storage.witnesses import Witness
+from ottla.storage.witnesses import Hole, Witness
 
 _TRIES = 3
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -56,6 +56,7 @@ class LogReport:
     )  # as it was when it was read
     checks: list[SegmentFacts] = field(default_factory=list)
     wrong_epochs: list[WrongEpoch] = field(default_factory=list)
+    holes: list[Hole] = field(default_factory=list)  # offsets that are missing, and not on record
     strangers: list[Stranger] = field(
         default_factory=list
     )  # the rest was checked as if they were where they belong
@@ -78,9 +79,10 @@ def verify_log(
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
     report = _verify_listed(fs, partition, around, on_progress)
-    if not partition.whole or not may_have_strangers(report.findings):
+    end = known_end(around)
+    if not partition.whole or not may_have_strangers(report, end):
         return report
-    strangers = find_strangers(fs, report.partition)
+    strangers = find_strangers(fs, report.partition, end)
     if not strangers:
         return report
     arranged = LogCheck(fs, arrange(report.partition, strangers), around)
@@ -89,6 +91,18 @@ def verify_log(
     for stranger in strangers:
         report.findings.add(stranger.finding)
     return report
+
+
+def known_end(around: Surroundings) -> int:
+    """How far the checkpoints say that a log goes; 0, if they say nothing."""
+    return max(around.witness.recovery_point or 0, around.witness.high_watermark or 0)
+
+
+def may_have_strangers(report: LogReport, known_end: int) -> bool:
+    """Whether it is worth to read the log again. Not while a file cannot be read: it may hold what decides."""
+    last = report.checks[-1] if report.checks else None
+    is_readable = not any(finding.code == "unreadable" for finding in report.findings.all())
+    return is_readable and (look_strange(report.findings) or ends_too_late(last, known_end))
 
 
 def _verify_listed(
@@ -153,7 +167,8 @@ class LogCheck:
         self._producers = ProducerChecks(self._findings)
         self.epochs_data: bytes | None = None
         self.epochs = self._load_epochs()
-        self._record = losses.read(fs, partition.path) if partition.whole else losses.Record([], [])
+        self._record = self._read_record()
+        self._holes: list[Hole] = []
         self._missing: list[MissingOffsets] = []
         self._checks: list[SegmentFacts] = []
         self._snapshots: dict[int, bytes] = {}
@@ -183,7 +198,15 @@ class LogCheck:
         damaged = any(facts.damages or facts.is_unreadable for facts in self._checks)
         topic_id = self._check_topic_id()
         return LogReport(
-            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self.epochs.wrong
+            self._findings,
+            base,
+            end_offset,
+            damaged,
+            topic_id,
+            partition,
+            self._checks,
+            self.epochs.wrong,
+            self._holes,
         )
 
     def _judge_segments(self, checked: Iterable[SegmentFacts]) -> int:
@@ -230,6 +253,14 @@ class LogCheck:
                 self._findings.defect("epoch-checkpoint", path, str(error), position=error.position)
         trimmed_below = 2**63 if self._around.is_trimmed else self._around.log_start
         return EpochChecks(self._findings, path, entries, lines, trimmed_below)
+
+    def _read_record(self) -> losses.Record:
+        try:
+            if self.partition.whole:
+                return losses.read(self._fs, self.partition.path)
+        except OSError as error:
+            self._findings.unreadable(f"{self.partition.path}/{losses.FILE}", error)
+        return losses.Record([], [])
 
     def _check_topic_id(self) -> str | None:
         path = f"{self.partition.path}/{layout.PARTITION_METADATA}"
@@ -338,6 +369,8 @@ class LogCheck:
                     "a segment is" if missing.position is None else "a base offset is wrong, or batches are"
                 )
                 meaning = f"{what}, and no sign of compaction: {lost} lost"
+                name = missing.file.rpartition("/")[2]
+                self._holes.append(Hole(name, missing.offset, missing.offset + missing.size, meaning))
             self._findings.add(Finding(level, "gap", missing.file, meaning, missing.position, missing.offset))
 
     @property
@@ -353,7 +386,7 @@ class LogCheck:
 
     def _judge_what_is_missing(self) -> None:
         check_record(self._findings, self.partition.path, self._record)
-        check_ends(
+        self._holes += check_ends(
             self._findings, self._fs, self.partition, self._checks, self.epochs.entries, self._around.witness,
             self._record, is_clean=self._around.is_clean,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from ottla.storage import checkpoint, layout, losses
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Record, offsets_text
-from ottla.storage.witnesses import Expected, Span, Witness, expect, holes
+from ottla.storage.witnesses import Expected, Hole, Span, Witness, expect, holes
 
 _ADVICE = "restore them from a backup or another replica before a broker starts here"
 
@@ -47,10 +47,11 @@ def check_ends(
     record: Record,
     *,
     is_clean: bool,
-) -> None:
+) -> list[Hole]:
     """The first and the last offset that must be there. Holes between are found while the log is read."""
-    if any(facts.has_vanished for facts in checks):
-        return
+    if any(facts.has_vanished or facts.is_unreadable for facts in checks):
+        return []
+    found: list[Hole] = []
     names = [
         *partition.leftovers,
         *(layout.segment_file(offset, layout.SNAPSHOT) for offset in partition.snapshots),
@@ -72,6 +73,8 @@ def check_ends(
         meaning = f"{what} are missing: {hole.reason}; {_ADVICE}"
         path = f"{partition.path}/{hole.file}"
         findings.defect("missing-records", path, meaning, offset=hole.first_offset)
+        found.append(hole)
+    return found
 
 
 def _still_says(fs: FileSystem, partition: Partition, expected: Expected) -> bool:

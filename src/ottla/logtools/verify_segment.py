@@ -190,6 +190,12 @@ class _SegmentCheck:
 
     def _overlap(self, row: array[int], previous: array[int], expected: int, should_be: int) -> None:
         """Two batches claim the same offsets: one of their base offsets is wrong."""
+        if should_be < 0 and self._is_out_of_range(previous) and not self._is_out_of_range(row):
+            base = previous[kernel.BASE_OFFSET]
+            meaning = f"the batch says base offset {base}, past the next segment's {self.next_base}"
+            self._overlaps = len(self.facts.wrong)
+            self._wrong_offset(previous, meaning, None)
+            return
         wrong = row if should_be < 0 else previous
         at_least = expected if should_be < 0 else should_be
         base = wrong[kernel.BASE_OFFSET]
@@ -203,6 +209,9 @@ class _SegmentCheck:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
         self._overlaps = len(self.facts.wrong)
         self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
+
+    def _is_out_of_range(self, row: array[int]) -> bool:
+        return len(row) > 0 and self.next_base is not None and row[kernel.LAST_OFFSET] >= self.next_base
 
     def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:
         self._defect("base-offset", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])

@@ -30,6 +30,11 @@ def file_name(base_offset: int) -> str:
     return layout.segment_file(base_offset, layout.QUARANTINE)
 
 
+def is_pieces(name: str) -> bool:
+    """Whether a file holds pieces of a log; others that end so were set aside whole, and leave no hole."""
+    return name.endswith(layout.QUARANTINE) and name.removesuffix(layout.QUARANTINE).isdigit()
+
+
 def keep(fs: FileSystem, directory: str, base_offset: int, pieces: Iterable[Piece]) -> str:
     """Copy pieces of a log into its quarantine file, one behind the other; they are on disk when this returns."""
     path = f"{directory}/{file_name(base_offset)}"

@@ -15,7 +15,16 @@ from ottla.config import LogConfig
 from ottla.errors import CorruptCheckpointError, CorruptIndexError, CorruptionError
 from ottla.records import kernel
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, leftovers, losses, producer_replay, snapshots, strangers
+from ottla.storage import (
+    checkpoint,
+    layout,
+    leftovers,
+    losses,
+    producer_replay,
+    quarantine,
+    snapshots,
+    strangers,
+)
 from ottla.storage.fs import FileSystem
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -95,7 +104,7 @@ class _Loader:
         self._start_offset = start_offset
         names = self._fs.list_dir(path)
         # Repairs once left gaps on purpose, with the bytes they took out beside them, and put nothing on record.
-        repaired = losses.FILE not in names and any(name.endswith(layout.QUARANTINE) for name in names)
+        repaired = losses.FILE not in names and any(map(quarantine.is_pieces, names))
         self._may_have_gaps = may_have_gaps or repaired
         self._now_ms = runtime.now_ms()
         self._producers = ProducerState(producer_expiration_ms)

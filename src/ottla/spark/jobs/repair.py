@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from ottla.logtools.repair import RepairPlan, Step, plan_from, repair_log
+from ottla.logtools.repair import repair_log
+from ottla.logtools.repair_plan import RepairPlan, Step, plan_from
 from ottla.logtools.source import DataDir, Partition, list_partition, partitions_of
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
