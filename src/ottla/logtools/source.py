@@ -17,7 +17,6 @@ from ottla.storage import layout, quarantine
 from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.quarantine import holds_pieces
 
 T = TypeVar("T")
 _LOOKED_AT_BYTES = 64 << 20  # for a first batch, in a file of which nothing is known

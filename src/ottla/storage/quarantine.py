@@ -30,11 +30,6 @@ def file_name(base_offset: int) -> str:
     return layout.segment_file(base_offset, layout.QUARANTINE)
 
 
-def holds_pieces(name: str) -> bool:
-    """Whether a file of this name holds pieces that were taken out of a log, rather than a whole file set aside."""
-    return name.endswith(layout.QUARANTINE) and name.removesuffix(layout.QUARANTINE).isdigit()
-
-
 def is_pieces(name: str) -> bool:
     """Whether a file holds pieces of a log; others that end so were set aside whole, and leave no hole."""
     return name.endswith(layout.QUARANTINE) and name.removesuffix(layout.QUARANTINE).isdigit()

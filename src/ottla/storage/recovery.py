@@ -34,7 +34,6 @@ from ottla.storage.log_dir import LogDir
 from ottla.storage.missing import Missing
 from ottla.storage.parallel_scan import scan_whole
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.quarantine import holds_pieces
 from ottla.storage.scan import Scan
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
