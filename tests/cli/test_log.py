@@ -366,13 +366,34 @@ def test_verify_of_a_healthy_directory_exits_with_0_and_writes_nothing(pristine:
     assert {path: path.stat().st_mtime_ns for path in pristine.rglob("*")} == before
 
 
-def test_verify_of_what_cannot_be_read_exits_with_2(data_dir: Path) -> None:
+def test_verify_names_what_cannot_be_read_and_goes_on(data_dir: Path) -> None:
     path = data_dir / "orders-0" / f"{42:020d}.log"
     path.unlink()
     path.mkdir()
-    result = ottla("verify", data_dir / "orders-0")
+    damage(data_dir / "orders-1" / f"{42:020d}.log")
+    result = ottla("verify", data_dir)
+    assert result.exit_code == 1
+    assert f"defect: {path}: it cannot be read: Is a directory" in result.stdout
+    assert f"defect: {data_dir}/orders-1/{42:020d}.log at position 244" in result.stdout
+
+
+def test_a_text_file_is_no_log_file_and_no_repair_is_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hi\n")
+    result = ottla("verify", path)
     assert result.exit_code == 2
-    assert result.stderr.startswith("ottla: ")
+    assert result.stderr.startswith(f"ottla: {path} is no log file")
+    assert "repair" not in result.stdout + result.stderr
+
+
+def test_a_renamed_segment_is_renamed_back(data_dir: Path) -> None:
+    path = data_dir / "orders-0" / f"{42:020d}.log"
+    path.rename(path.with_name(f"{99_999:020d}.log"))
+    result = ottla("repair", data_dir)
+    assert f"rename: {data_dir}/orders-0/{99_999:020d}.log: to {42:020d}.log" in result.stdout
+    assert ottla("repair", data_dir, "--write").exit_code == 0
+    assert path.exists()
+    assert ottla("verify", data_dir).exit_code == 0
 
 
 # -- repair and the offline commands
@@ -390,12 +411,16 @@ def test_repair_only_tells_unless_it_is_to_write(data_dir: Path) -> None:
     assert "nothing was changed, --write does it" in result.stdout
     assert {file: file.read_bytes() for file in data_dir.rglob("*") if file.is_file()} == before
     result = ottla("repair", data_dir, "--write", "--skip-corrupt", "--json")
-    assert result.exit_code == 0
-    assert {(step["action"], step["done"]) for step in lines(result)} == {
-        ("quarantine", True),
-        ("rebuild", True),
+    assert result.exit_code == 1  # records are lost
+    assert {(step["action"], step.get("done"), step.get("code")) for step in lines(result)} == {
+        ("quarantine", True, None),
+        ("rebuild", True, None),
+        ("not mended", None, "lost-records"),
     }
+    assert ottla("verify", data_dir).exit_code == 1
+    ottla("losses", data_dir, "--acknowledge")
     assert ottla("verify", data_dir).exit_code == 0
+    assert ottla("repair", data_dir, "--write").exit_code == 0
     assert "nothing to mend" in ottla("repair", data_dir).stdout
     assert (path.parent / f"{42:020d}.quarantine").stat().st_size == 141
 
