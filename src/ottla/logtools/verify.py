@@ -19,6 +19,7 @@ from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
 from ottla.logtools.strangers import MOVING, Stranger, arrange, ends_too_late, find_strangers, look_strange
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
+from ottla.logtools.verify_internal import check_internal
 from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
@@ -194,6 +195,8 @@ class LogCheck:
         self._judge_what_compaction_explains()
         if partition.whole:
             self._judge_what_is_missing()
+        if not any(facts.is_unreadable for facts in self._checks):
+            check_internal(self._fs, partition, self._findings)
         base = partition.segments[0].base_offset if partition.segments else 0
         damaged = any(facts.damages or facts.is_unreadable for facts in self._checks)
         topic_id = self._check_topic_id()
