@@ -162,3 +162,16 @@ def test_the_files_can_be_read_without_a_log(data_dir: Path, kafka: dict[str, di
             for row in found["batches"]
             if row["file"] in v2_files
         ]
+
+
+@pytest.mark.parametrize("marker", ["as it is", "gone"])
+def test_nothing_of_what_kafka_left_is_called_lost(data_dir: Path, marker: str) -> None:
+    if marker == "gone":
+        (data_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    manager, _ = opened(data_dir)
+    assert list(manager.losses()) == []
+    manager.close()
+    manager, _ = opened(data_dir)
+    assert list(manager.losses()) == []
+    assert manager.notices() == []
+    manager.close()

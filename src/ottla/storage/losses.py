@@ -134,6 +134,12 @@ def begin(fs: FileSystem, directory: str) -> None:
         _write(fs, directory, [], [])
 
 
+def carry(fs: FileSystem, directory: str, target: str) -> None:
+    """Take the record along, when a log moves to another directory."""
+    if fs.exists(f"{directory}/{FILE}"):
+        replace_file(fs, f"{target}/{FILE}", fs.read_bytes(f"{directory}/{FILE}"))
+
+
 def acknowledge(fs: FileSystem, directory: str, now_ms: int) -> list[Loss]:
     """Somebody knows of everything on record; what was news. Damaged lines go: they were seen, and say nothing more."""
     known = read(fs, directory)

@@ -56,6 +56,20 @@ def keep(fs: FileSystem, directory: str, base_offset: int, pieces: Iterable[Piec
     return path
 
 
+def carry(fs: FileSystem, directory: str, target: str) -> None:
+    """Copy all that is kept aside in a partition's directory, when its log moves to another one."""
+    for name in fs.list_dir(directory):
+        if name.endswith((layout.QUARANTINE, layout.QUARANTINE + LISTING)):
+            kept, copy = fs.open(f"{directory}/{name}"), fs.open(f"{target}/{name}", create=True)
+            try:
+                copy.truncate(0)
+                copy_bytes(kept, 0, kept.size(), copy, 0)
+                copy.sync()
+            finally:
+                kept.close()
+                copy.close()
+
+
 def copy_bytes(source: File, start: int, end: int, target: File, at: int) -> int:
     """Returns the position behind what was copied."""
     while start < end:
