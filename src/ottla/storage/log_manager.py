@@ -177,7 +177,13 @@ class LogManager:
             producer_expiration_ms=self._config.producer_id_expiration_ms,
             witness=opened.witness(partition),
         )
-        log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
+        high_watermark = opened.high_watermarks.get(partition, 0)
+        if high_watermark > log.end_offset and not opened.clean and not log.losses:
+            log.notices.append(
+                f"{log.path}: offsets up to {high_watermark - 1} were acknowledged, but it ends at {log.end_offset}:"
+                " what is missing had not been flushed when the machine stopped"
+            )
+        log.raise_high_watermark(high_watermark)
         return log
 
     def _config_of(self, topic: str) -> LogConfig:

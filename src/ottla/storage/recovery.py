@@ -8,11 +8,9 @@ leader epochs and producer state. After a clean stop nothing is read but the tai
 from __future__ import annotations
 
 import uuid
-from array import array
-from collections.abc import Callable
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptCheckpointError, CorruptIndexError, CorruptionError
+from ottla.errors import CorruptCheckpointError
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import (
@@ -25,22 +23,18 @@ from ottla.storage import (
     snapshots,
     strangers,
 )
-from ottla.storage.fs import FileSystem
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.missing import Missing
-from ottla.storage.parallel_scan import scan_whole
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.scan import Scan
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from ottla.storage.segment_recovery import quick_end, recover_segment, segment_end_offset
 from ottla.storage.segment_set import SegmentSet
 from ottla.storage.split import SegmentOverflowError, check_range, split
 from ottla.storage.witnesses import Expected, Witness, expect
-
-_INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
 
 
 def load_log(
@@ -161,7 +155,7 @@ class _Loader:
             self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
             unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
             self._ends = {
-                segment.base_offset: None if segment in unflushed else _quick_end(self._fs, segment)
+                segment.base_offset: None if segment in unflushed else quick_end(self._fs, segment)
                 for segment in self._segments
             }
             if self._puts_strangers_right():
@@ -310,80 +304,3 @@ class _Loader:
         self._producers.high_watermark_moved(
             end_offset
         )  # transactions that have ended count no more, as in snapshots
-
-
-def recover_segment(
-    runtime: Runtime,
-    segment: Segment,
-    producers: ProducerState,
-    epochs: LeaderEpochs,
-    flags: int,
-    on_cut: Callable[[int], None],
-) -> bool:
-    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut.
-
-    Before that `on_cut` is called, with the offset that should come there.
-    """
-    size = segment.file.size()
-    expected, noted = segment.base_offset, False
-    for window in scan_whole(runtime, segment.file, size, flags):
-        count = kernel.rows_in_order(window.rows, window.count, expected)
-        if count:
-            last = (count - 1) * kernel.ROW
-            expected = window.rows[last + kernel.LAST_OFFSET] + 1
-            check_range(segment, expected)
-            good = window.rows[last + kernel.POSITION] + window.rows[last + kernel.SIZE]
-            segment.index_recovered(window.rows, count, good)
-            producer_replay.apply_rows(producers, segment, window.rows, count)
-            noted = _note_epochs(window.rows, count, epochs) or noted
-        if count < window.count:
-            break
-    if noted:
-        epochs.write()
-    cut = segment.size < size
-    if cut:
-        on_cut(expected)
-    segment.end_rebuild()
-    return cut
-
-
-def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
-    """Only an epoch above the latest is news: the checkpoint may know more than one segment does."""
-    changed = False
-    keep = array("q", bytes(8 * count))
-    for number in keep[: kernel.epoch_rows(rows, count, epochs.latest_epoch, keep)]:
-        epoch = rows[number * kernel.ROW + kernel.LEADER_EPOCH]
-        if epoch > epochs.latest_epoch:
-            changed = epochs.note(epoch, rows[number * kernel.ROW + kernel.BASE_OFFSET]) or changed
-    return changed
-
-
-def _quick_end(fs: FileSystem, segment: Segment) -> int | None:
-    """Where a segment ends, if its indexes are there and sane, and the log ends with a whole batch; else None."""
-    if segment.size == 0:  # entries of batches that are gone would lead past the end
-        has_entries = any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
-        return None if has_entries else segment.base_offset
-    if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
-        return None
-    try:
-        segment.offset_index.sanity_check()
-        segment.time_index.sanity_check()
-        segment.txn_index.sanity_check()
-        return segment_end_offset(segment)
-    except CorruptionError:
-        return None
-
-
-def segment_end_offset(segment: Segment) -> int:
-    """One past the last offset in the segment: read from its last index entry on."""
-    start = segment.offset_index.lookup(segment.offset_index.last_offset)[1]
-    scan = Scan(segment.file, segment.size, start=start, flags=0)
-    end = segment.base_offset
-    for window in scan:
-        end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
-        raise CorruptIndexError(
-            f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
-            f"of {segment.size} bytes with offset {end - 1}"
-        )
-    return end
