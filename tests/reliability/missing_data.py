@@ -44,15 +44,15 @@ from tests.reliability.scenarios import Case
 
 FULL_COUNT = 200
 FS = RealFileSystem()
-PROPERTIES = {
+QUIET = {"log.index.interval.bytes": "400"}
+BUSY = {
+    **QUIET,
     "log.initial.task.delay.ms": "20",
     "log.retention.check.interval.ms": "20",
     "log.flush.start.offset.checkpoint.interval.ms": "20",
     "log.flush.offset.checkpoint.interval.ms": "20",
-    "log.cleaner.backoff.ms": "20",
-    "log.index.interval.bytes": "400",
-    "log.cleaner.min.cleanable.ratio": "0.01",
 }
+CLEANING = {**BUSY, "log.cleaner.backoff.ms": "20", "log.cleaner.min.cleanable.ratio": "0.01"}
 SMALL = {"internal.segment.bytes": "2500"}
 # What verify calls records that are not there.
 MISSING = {"missing-records", "missing-partition", "lost-records", "gap"}
@@ -104,14 +104,18 @@ class _Lines(logging.Handler):
 @cache
 def world(how: str) -> World:
     path = Path(tempfile.mkdtemp(prefix=f"ottla-missing-{how}-"))
-    broker = EmbeddedBroker(PROPERTIES, path)
+    with EmbeddedBroker(CLEANING, path) as broker:
+        broker.create_topic("plain", 2, SMALL)
+        broker.create_topic("trimmed", 1, SMALL)
+        broker.create_topic("compacted", 1, {**SMALL, "cleanup.policy": "compact"})
+        _fill(broker, 0, 120)
+        wait_for(lambda: _offset(path, "cleaner-offset-checkpoint", "compacted-0") > 0)
+    # What is cleaned from now on would be gone for a good reason: so nothing is.
+    broker = EmbeddedBroker(BUSY, path)
     broker.start()
-    broker.create_topic("plain", 2, SMALL)
-    broker.create_topic("trimmed", 1, SMALL)
-    broker.create_topic("compacted", 1, {**SMALL, "cleanup.policy": "compact", "segment.ms": "100000"})
-    _fill(broker)
-    wait_for(lambda: _offset(path, "cleaner-offset-checkpoint", "compacted-0") > 0)
-    wait_for(lambda: all(_offset(path, CHECKPOINTS[0], name) > 100 for name in _NAMES))
+    _fill(broker, 120, 240)
+    _delete_records(broker)
+    wait_for(lambda: all(_offset(path, CHECKPOINTS[0], name) > 150 for name in _NAMES))
     wait_for(lambda: _offset(path, CHECKPOINTS[2], "trimmed-0") > 0)
     served = _served(broker)
     starts = {str(tp): log.start_offset for tp, log in broker.broker.logs.logs.items()}
@@ -130,9 +134,9 @@ def world(how: str) -> World:
 _NAMES = ("plain-0", "plain-1", "trimmed-0", "compacted-0")
 
 
-def _fill(broker: EmbeddedBroker) -> None:
+def _fill(broker: EmbeddedBroker, first: int, end: int) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 10_000, "acks": "all"})
-    for number in range(240):
+    for number in range(first, end):
         for topic, partition in (("plain", 0), ("trimmed", 0), ("compacted", 0)):
             key = f"{number % 7 if number % 3 else number}"
             producer.produce(topic, f"{topic}-{number}" * 4, key, partition)
@@ -141,6 +145,9 @@ def _fill(broker: EmbeddedBroker) -> None:
         if number % 3 == 0:
             producer.flush()
     producer.flush()
+
+
+def _delete_records(broker: EmbeddedBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.delete_records([ClientPartition("trimmed", 0, 90)]).values():
         future.result()
@@ -437,7 +444,7 @@ def start(data: Path) -> Start:
     handler = _Lines()
     root = logging.getLogger("ottla")
     root.addHandler(handler)
-    broker = EmbeddedBroker(PROPERTIES, data, http=True)
+    broker = EmbeddedBroker(QUIET, data, http=True)
     try:
         broker.start()
         served = _served(broker)
