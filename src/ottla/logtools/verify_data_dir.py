@@ -86,7 +86,7 @@ class DataDirCheck:
 
     def logs(self) -> Iterator[tuple[Partition, Surroundings]]:
         """The logs to check, with what lies around them."""
-        for partition in source.partitions_of(self._fs, self._data_dir):
+        for partition in source.all_partitions_of(self._fs, self._data_dir):
             marked = layout.parse_marked_dir(partition.name)
             if marked is None or marked[1] != layout.DELETE_DIR:
                 name = partition.topic_partition
