@@ -74,7 +74,8 @@ def verify_logs(
     for number, check in enumerate(checks):
         report = check.judge(next(found) for _ in check.partition.segments)
         now = settle(fs, check, report)
-        if now is not None or report.may_have_strangers(logs[number][1]):
+        is_listed = check.partition.unreadable is None
+        if now is not None or not is_listed or report.may_have_strangers(logs[number][1]):
             again.append((number, (now or check.partition, logs[number][1])))
         reports.append(report)
     for (number, _), report in zip(again, run_tasks(spark, _again, [log for _, log in again]), strict=True):
