@@ -6,9 +6,11 @@ of the heaviest chain of batches in ascending order.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,7 +20,6 @@ from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.scan import Window
 
 _MAX_RUNS = 400  # beyond that many, a file is compacted, and a wrong batch in it tips no scale
 _ENTRIES = 64  # of an index; as many as it takes to be sure
@@ -38,9 +39,18 @@ class Contents:
     """The good batches of one log file."""
 
     segment: SegmentFiles
-    runs: list[Run] = field(default_factory=list)  # the chain
-    ends: dict[int, int] = field(default_factory=dict)  # position of a batch: its last offset
-    marks: set[tuple[int, int, int]] = field(default_factory=set)  # first and last offset, CRC
+    runs: list[Run]  # the chain
+    _rows: Callable[[], Iterator[array[int]]]  # reads the file again
+
+    @cached_property
+    def ends(self) -> dict[int, int]:
+        """By the position of each batch, its last offset. Only asked of files that are in question."""
+        return {row[kernel.POSITION]: row[kernel.LAST_OFFSET] for row in self._rows()}
+
+    @cached_property
+    def marks(self) -> set[tuple[int, int, int]]:
+        """First and last offset and CRC of each batch."""
+        return {(row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET], row[kernel.CRC]) for row in self._rows()}
 
     @property
     def base_offset(self) -> int:
@@ -122,30 +132,27 @@ def _entries(index: IndexFile | None) -> list[tuple[int, int]]:
 
 def read_contents(fs: FileSystem, segment: SegmentFiles) -> Contents:
     """Read a log file once, past what is damaged."""
-    contents = Contents(segment)
+    rows = partial(_good_batches, fs, segment.path(layout.LOG))
     runs: list[Run] = []
-    file = fs.open(segment.path(layout.LOG))
-    try:
-        for found in walk(file, file.size()):
-            if not isinstance(found, Damage):
-                _add(contents, runs, found)
-    finally:
-        file.close()
-    contents.runs = _heaviest_chain(runs)
-    return contents
-
-
-def _add(contents: Contents, runs: list[Run], window: Window) -> None:
-    for number in range(window.count):
-        row = window.rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+    for row in rows():
         first, last = row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET]
-        contents.ends[row[kernel.POSITION]] = last
-        contents.marks.add((first, last, row[kernel.CRC]))
         if runs and runs[-1].end == first:
             runs[-1].end = last + 1
             runs[-1].batches += 1
         else:
             runs.append(Run(first, last + 1))
+    return Contents(segment, _heaviest_chain(runs), rows)
+
+
+def _good_batches(fs: FileSystem, path: str) -> Iterator[array[int]]:
+    file = fs.open(path)
+    try:
+        for found in walk(file, file.size()):
+            if not isinstance(found, Damage):
+                for at in range(0, found.count * kernel.ROW, kernel.ROW):
+                    yield found.rows[at : at + kernel.ROW]
+    finally:
+        file.close()
 
 
 def _heaviest_chain(runs: list[Run]) -> list[Run]:

@@ -157,9 +157,9 @@ class _Judgement:
 
     def _single_is_misplaced(self, one: Contents) -> bool:
         """Only where other files bear it out: a copy of one of them, or a place that waits for it."""
-        others = [other for other in self._files if other is not one]
+        twins = [other for other in self._files if other is not one and one.shared_with(other)]
         if any(
-            one.marks <= other.marks for other in others if other in self._placed or other.marks == one.marks
+            one.marks <= other.marks for other in twins if other in self._placed or other.marks == one.marks
         ):
             return True
         if any(other.shared_with(one) for other in self._placed):

@@ -51,7 +51,7 @@ def verify_log(
     report = _verify_listed(fs, partition, around, on_progress)
     if not partition.whole or not report.may_have_strangers(around):
         return report
-    strangers = find_strangers(fs, report.partition, around.known_end)
+    strangers = source.if_there(partial(find_strangers, fs, report.partition, around.known_end))
     if not strangers:
         return report
     arranged = LogCheck(fs, arrange(report.partition, strangers), around)
