@@ -52,6 +52,12 @@ class Contents:
         """First and last offset and CRC of each batch."""
         return {(row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET], row[kernel.CRC]) for row in self._rows()}
 
+    @cached_property
+    def first_epoch(self) -> tuple[int, int]:
+        """Offset and leader epoch of the first batch."""
+        row = next(self._rows())
+        return row[kernel.BASE_OFFSET], row[kernel.LEADER_EPOCH]
+
     @property
     def base_offset(self) -> int:
         return self.segment.base_offset
@@ -85,17 +91,18 @@ class Contents:
     def shared_with(self, other: Contents) -> int:
         """How many offsets of this file the other one holds too."""
         theirs = other.solid
-        firsts = [run.first for run in theirs]
         shared = 0
+        if self.end <= other.first or other.end <= self.first:
+            return shared
         for run in self.solid:
-            at = max(0, bisect_right(firsts, run.first) - 1)
+            at = max(0, bisect_right(theirs, run.first, key=_first) - 1)
             while at < len(theirs) and theirs[at].first < run.end:
                 shared += max(0, min(run.end, theirs[at].end) - max(run.first, theirs[at].first))
                 at += 1
         return shared
 
     def holds(self, offset: int) -> bool:
-        return any(run.first <= offset < run.end for run in self.solid)
+        return _is_in(self.solid, offset)
 
     def bears_out(self, indexes: Indexes | None, base_offset: int) -> bool | None:
         """Whether indexes tell of these batches if the segment begins at `base_offset`; None: they are silent."""
@@ -116,7 +123,8 @@ class Contents:
         return None
 
     def has(self, offset: int) -> bool:
-        return any(run.first <= offset < run.end for run in self.runs)
+        """As `holds`, also in single batches that stand apart."""
+        return _is_in(self.runs, offset)
 
 
 class Indexes(NamedTuple):
@@ -153,6 +161,15 @@ def _good_batches(fs: FileSystem, path: str) -> Iterator[array[int]]:
                     yield found.rows[at : at + kernel.ROW]
     finally:
         file.close()
+
+
+def _first(run: Run) -> int:
+    return run.first
+
+
+def _is_in(runs: list[Run], offset: int) -> bool:
+    at = bisect_right(runs, offset, key=_first) - 1
+    return at >= 0 and offset < runs[at].end
 
 
 def _heaviest_chain(runs: list[Run]) -> list[Run]:

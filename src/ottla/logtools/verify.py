@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from ottla.logtools import side_files, source
+from ottla.logtools.find_strangers import find_strangers
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
 from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
-from ottla.logtools.strangers import MOVING, arrange, find_strangers
+from ottla.logtools.strangers import MOVING, arrange
 from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_internal import check_internal
 from ottla.logtools.verify_missing import check_ends, check_record
