@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.cli import log_repair
+from ottla.logtools.find_strangers import find_strangers
 from ottla.logtools.repair_names import put_in_place
 from ottla.logtools.source import list_partition, resolve
-from ottla.logtools.strangers import find_strangers
 from ottla.records import batch
 from ottla.records.record import read_batches
 from ottla.storage.fs import RealFileSystem
@@ -158,11 +158,12 @@ def test_what_was_set_aside_before_is_not_overwritten(data_dir: Path, log_dir: P
     assert (log_dir / (name(17) + ".2.quarantine")).read_bytes() == (log_dir / name(86)).read_bytes()
 
 
-def shifted(data: bytes, offsets: int) -> bytes:
+def shifted(data: bytes, offsets: int, epoch: int | None = None) -> bytes:
     """The same batches at other offsets, as another partition may have them."""
     out = bytearray(data)
     for position, header in read_batches(data):
-        batch.patch_offsets(out, position, header.base_offset + offsets, header.leader_epoch)
+        leader_epoch = header.leader_epoch if epoch is None else epoch
+        batch.patch_offsets(out, position, header.base_offset + offsets, leader_epoch)
     return bytes(out)
 
 
@@ -176,21 +177,35 @@ def test_a_segment_of_another_log_is_the_one_that_joins_no_neighbour(data_dir: P
     assert {key: (log_dir / key).read_bytes() for key in before} == before
 
 
+def two_of_equal_right(log_dir: Path, epoch: int | None = None) -> None:
+    """Two files whose offsets overlap, and no neighbour or index to decide; the second may have another epoch."""
+    for path in (*log_dir.glob("*86.*"), *log_dir.glob("*130.*"), *log_dir.glob("*42.*")):
+        if path.name != name(42):
+            path.unlink()
+    data = (log_dir / name(42)).read_bytes()
+    (log_dir / name(42)).unlink()
+    (log_dir / name(50)).write_bytes(shifted(data, 8))
+    (log_dir / name(66)).write_bytes(shifted(data, 24, epoch))
+
+
 def test_where_it_cannot_be_told_both_files_stay_and_nothing_is_cut(
     data_dir: Path, log_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in (*log_dir.glob("*86.*"), *log_dir.glob("*130.*")):
-        path.unlink()
-    for suffix in INDEXES:
-        (log_dir / name(42, suffix)).unlink()
-    data = (log_dir / name(42)).read_bytes()
-    (log_dir / name(42)).rename(log_dir / name(50))
-    (log_dir / name(50)).write_bytes(shifted(data, 8))
-    (log_dir / name(66)).write_bytes(shifted(data, 24))
+    two_of_equal_right(log_dir)
+    (log_dir / "leader-epoch-checkpoint").unlink()
     before = contents(log_dir)
     assert not repair(log_dir)
     assert contents(log_dir) == before
     assert "cannot be told" in capsys.readouterr().out
+
+
+def test_an_epoch_that_this_log_never_had_decides(log_dir: Path) -> None:
+    two_of_equal_right(log_dir, epoch=9)
+    (log_dir / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    path = log_dir / name(50)
+    path.write_bytes(shifted(path.read_bytes(), 0, 0))
+    found = find_strangers(FS, list_partition(FS, str(log_dir)))
+    assert [(one.segment.base_offset, one.verdict) for one in found] == [(66, "set-aside")]
 
 
 @pytest.mark.parametrize("number", [0, 1, 5])

@@ -10,11 +10,11 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, Finding, Findings
+from ottla.logtools.log_report import LogReport
 from ottla.logtools.repair import bound_by, repair_log
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
 from ottla.logtools.repair_plan import MISSING, RepairPlan, Step, plan_repair
-from ottla.logtools.source import DataDir, NotALogError, Partition, SideFile, Target, partitions_of
-from ottla.logtools.verify import LogReport
+from ottla.logtools.source import DataDir, NotALogError, Partition, SideFile, Target, all_partitions_of
 from ottla.logtools.verify_data_dir import DataDirCheck, surroundings
 from ottla.logtools.verify_missing import check_record
 from ottla.logtools.writing import data_dir_of, locked
@@ -53,7 +53,7 @@ def _repair(
 ) -> bool:
     with progress_bar(fs, target, "repair") as on_progress, closing(SystemRuntime()) as runtime:
         tally = Tally(write=write, as_json=as_json, now_ms=runtime.now_ms())
-        for partition in partitions_of(fs, target):
+        for partition in all_partitions_of(fs, target):
             if write:
                 plan = repair_log(
                     fs,

@@ -16,7 +16,7 @@ from ottla.cli.spark_progress import session_of
 from ottla.cli.tables import Column, print_table
 from ottla.logtools.findings import DEFECT, NOTE, Finding
 from ottla.logtools.repair import bound_by
-from ottla.logtools.source import DataDir, NotALogError, Partition, partitions_of, resolve
+from ottla.logtools.source import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.stats import SegmentStats
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime
@@ -115,7 +115,7 @@ def writing(fs: FileSystem, target: DataDir | Partition, *, write: bool) -> Iter
 
 def _print_findings(fs: FileSystem, target: DataDir | Partition, findings: list[Finding]) -> None:
     partitions, segments, sizes = Counter[str](), Counter[str](), Counter[str]()
-    for partition in partitions_of(fs, target):
+    for partition in all_partitions_of(fs, target):
         topic = partition.topic_partition.topic if partition.topic_partition else partition.name
         partitions[topic] += 1
         segments[topic] += len(partition.segments)

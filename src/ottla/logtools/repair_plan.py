@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.repair_names import moving_files
 from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.strangers import CODES, RENAME, SET_ASIDE, UNDECIDED, Stranger
-from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify import verify_log
 from ottla.logtools.writing import Edit
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem

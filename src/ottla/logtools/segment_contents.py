@@ -6,9 +6,11 @@ of the heaviest chain of batches in ascending order.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,7 +20,6 @@ from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.scan import Window
 
 _MAX_RUNS = 400  # beyond that many, a file is compacted, and a wrong batch in it tips no scale
 _ENTRIES = 64  # of an index; as many as it takes to be sure
@@ -38,9 +39,24 @@ class Contents:
     """The good batches of one log file."""
 
     segment: SegmentFiles
-    runs: list[Run] = field(default_factory=list)  # the chain
-    ends: dict[int, int] = field(default_factory=dict)  # position of a batch: its last offset
-    marks: set[tuple[int, int, int]] = field(default_factory=set)  # first and last offset, CRC
+    runs: list[Run]  # the chain
+    _rows: Callable[[], Iterator[array[int]]]  # reads the file again
+
+    @cached_property
+    def ends(self) -> dict[int, int]:
+        """By the position of each batch, its last offset. Only asked of files that are in question."""
+        return {row[kernel.POSITION]: row[kernel.LAST_OFFSET] for row in self._rows()}
+
+    @cached_property
+    def marks(self) -> set[tuple[int, int, int]]:
+        """First and last offset and CRC of each batch."""
+        return {(row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET], row[kernel.CRC]) for row in self._rows()}
+
+    @cached_property
+    def first_epoch(self) -> tuple[int, int]:
+        """Offset and leader epoch of the first batch."""
+        row = next(self._rows())
+        return row[kernel.BASE_OFFSET], row[kernel.LEADER_EPOCH]
 
     @property
     def base_offset(self) -> int:
@@ -75,17 +91,18 @@ class Contents:
     def shared_with(self, other: Contents) -> int:
         """How many offsets of this file the other one holds too."""
         theirs = other.solid
-        firsts = [run.first for run in theirs]
         shared = 0
+        if self.end <= other.first or other.end <= self.first:
+            return shared
         for run in self.solid:
-            at = max(0, bisect_right(firsts, run.first) - 1)
+            at = max(0, bisect_right(theirs, run.first, key=_first) - 1)
             while at < len(theirs) and theirs[at].first < run.end:
                 shared += max(0, min(run.end, theirs[at].end) - max(run.first, theirs[at].first))
                 at += 1
         return shared
 
     def holds(self, offset: int) -> bool:
-        return any(run.first <= offset < run.end for run in self.solid)
+        return _is_in(self.solid, offset)
 
     def bears_out(self, indexes: Indexes | None, base_offset: int) -> bool | None:
         """Whether indexes tell of these batches if the segment begins at `base_offset`; None: they are silent."""
@@ -106,7 +123,8 @@ class Contents:
         return None
 
     def has(self, offset: int) -> bool:
-        return any(run.first <= offset < run.end for run in self.runs)
+        """As `holds`, also in single batches that stand apart."""
+        return _is_in(self.runs, offset)
 
 
 class Indexes(NamedTuple):
@@ -122,30 +140,36 @@ def _entries(index: IndexFile | None) -> list[tuple[int, int]]:
 
 def read_contents(fs: FileSystem, segment: SegmentFiles) -> Contents:
     """Read a log file once, past what is damaged."""
-    contents = Contents(segment)
+    rows = partial(_good_batches, fs, segment.path(layout.LOG))
     runs: list[Run] = []
-    file = fs.open(segment.path(layout.LOG))
-    try:
-        for found in walk(file, file.size()):
-            if not isinstance(found, Damage):
-                _add(contents, runs, found)
-    finally:
-        file.close()
-    contents.runs = _heaviest_chain(runs)
-    return contents
-
-
-def _add(contents: Contents, runs: list[Run], window: Window) -> None:
-    for number in range(window.count):
-        row = window.rows[number * kernel.ROW : (number + 1) * kernel.ROW]
+    for row in rows():
         first, last = row[kernel.BASE_OFFSET], row[kernel.LAST_OFFSET]
-        contents.ends[row[kernel.POSITION]] = last
-        contents.marks.add((first, last, row[kernel.CRC]))
         if runs and runs[-1].end == first:
             runs[-1].end = last + 1
             runs[-1].batches += 1
         else:
             runs.append(Run(first, last + 1))
+    return Contents(segment, _heaviest_chain(runs), rows)
+
+
+def _good_batches(fs: FileSystem, path: str) -> Iterator[array[int]]:
+    file = fs.open(path)
+    try:
+        for found in walk(file, file.size()):
+            if not isinstance(found, Damage):
+                for at in range(0, found.count * kernel.ROW, kernel.ROW):
+                    yield found.rows[at : at + kernel.ROW]
+    finally:
+        file.close()
+
+
+def _first(run: Run) -> int:
+    return run.first
+
+
+def _is_in(runs: list[Run], offset: int) -> bool:
+    at = bisect_right(runs, offset, key=_first) - 1
+    return at >= 0 and offset < runs[at].end
 
 
 def _heaviest_chain(runs: list[Run]) -> list[Run]:

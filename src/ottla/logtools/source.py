@@ -206,6 +206,14 @@ def _holds_batches(fs: FileSystem, path: str) -> bool:
 
 def partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
     """The partitions of a target, listed one by one; those that vanish meanwhile are left out."""
+    for partition in all_partitions_of(fs, target):
+        if partition.unreadable is not None:
+            raise partition.unreadable
+        yield partition
+
+
+def all_partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
+    """As `partitions_of`, with those whose directories cannot be listed: one of them does not hide the others."""
     if isinstance(target, Partition):
         yield target
     elif isinstance(target, DataDir):
@@ -213,7 +221,7 @@ def partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
             path = f"{target.path}/{name}"
             try:
                 partition = if_there(partial(list_partition, fs, path))
-            except OSError as error:  # one directory that cannot be read does not hide the others
+            except OSError as error:
                 partition = Partition(path, name, layout.parse_partition_dir(name), unreadable=error)
             if partition is not None:
                 yield partition

@@ -8,59 +8,29 @@ that are gone is forgotten in the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 
 from ottla.logtools import side_files, source
+from ottla.logtools.find_strangers import find_strangers
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
-from ottla.logtools.strangers import MOVING, Stranger, arrange, ends_too_late, find_strangers, look_strange
-from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
+from ottla.logtools.strangers import MOVING, arrange
+from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_internal import check_internal
 from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
 from ottla.storage import layout, losses
 from ottla.storage.fs import FileSystem
-from ottla.storage.witnesses import Hole, Witness
+from ottla.storage.witnesses import Hole
 
 _TRIES = 3
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _KNOWN_FILES = (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, "quorum-state", "remote_log_snapshot")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the data directory says about a partition."""
-
-    is_compacted: bool = False
-    log_start: int = 0
-    is_trimmed: bool = False  # the log start is known, or may be higher than known
-    is_clean: bool = False  # left by a clean stop
-    witness: Witness = field(default_factory=Witness)
-
-
-@dataclass(slots=True)
-class LogReport:
-    """What the check of one log found, and the range of offsets in it."""
-
-    findings: Findings = field(default_factory=Findings)
-    base_offset: int = 0
-    end_offset: int = 0
-    is_damaged: bool = False  # batches could not be read
-    topic_id: str | None = None
-    partition: Partition = field(
-        default_factory=lambda: Partition("", "", None)
-    )  # as it was when it was read
-    checks: list[SegmentFacts] = field(default_factory=list)
-    wrong_epochs: list[WrongEpoch] = field(default_factory=list)
-    holes: list[Hole] = field(default_factory=list)  # offsets that are missing, and not on record
-    strangers: list[Stranger] = field(
-        default_factory=list
-    )  # the rest was checked as if they were where they belong
 
 
 def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
@@ -80,10 +50,9 @@ def verify_log(
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
     report = _verify_listed(fs, partition, around, on_progress)
-    end = known_end(around)
-    if not partition.whole or not may_have_strangers(report, end):
+    if not partition.whole or not report.may_have_strangers(around):
         return report
-    strangers = find_strangers(fs, report.partition, end)
+    strangers = source.if_there(partial(find_strangers, fs, report.partition, around.known_end))
     if not strangers:
         return report
     arranged = LogCheck(fs, arrange(report.partition, strangers), around)
@@ -92,18 +61,6 @@ def verify_log(
     for stranger in strangers:
         report.findings.add(stranger.finding)
     return report
-
-
-def known_end(around: Surroundings) -> int:
-    """How far the checkpoints say that a log goes; 0, if they say nothing."""
-    return max(around.witness.recovery_point or 0, around.witness.high_watermark or 0)
-
-
-def may_have_strangers(report: LogReport, known_end: int) -> bool:
-    """Whether it is worth to read the log again. Not while a file cannot be read: it may hold what decides."""
-    last = report.checks[-1] if report.checks else None
-    is_readable = not any(finding.code == "unreadable" for finding in report.findings.all())
-    return is_readable and (look_strange(report.findings) or ends_too_late(last, known_end))
 
 
 def _verify_listed(

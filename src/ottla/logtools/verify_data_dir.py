@@ -8,9 +8,10 @@ from ottla.errors import CorruptSnapshotError
 from ottla.logtools import side_files, source
 from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import load_index
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_or_tell
-from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify import verify_log
 from ottla.logtools.verify_missing import check_lost_partition
 from ottla.logtools.verify_segment import Progress
 from ottla.storage import layout, producer_snapshot
@@ -85,7 +86,7 @@ class DataDirCheck:
 
     def logs(self) -> Iterator[tuple[Partition, Surroundings]]:
         """The logs to check, with what lies around them."""
-        for partition in source.partitions_of(self._fs, self._data_dir):
+        for partition in source.all_partitions_of(self._fs, self._data_dir):
             marked = layout.parse_marked_dir(partition.name)
             if marked is None or marked[1] != layout.DELETE_DIR:
                 name = partition.topic_partition

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ottla.logtools.repair import repair_log
 from ottla.logtools.repair_plan import RepairPlan, Step, plan_from
-from ottla.logtools.source import DataDir, Partition, list_partition, partitions_of
+from ottla.logtools.source import DataDir, Partition, all_partitions_of, list_partition
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
 from ottla.spark.jobs.verify import verify_logs
@@ -38,7 +38,7 @@ def plan_repairs(
     task_bytes: int = TASK_BYTES,
 ) -> list[tuple[Partition, RepairPlan]]:
     """What would mend each log."""
-    logs = [(partition, surroundings(fs, partition)) for partition in partitions_of(fs, target)]
+    logs = [(partition, surroundings(fs, partition)) for partition in all_partitions_of(fs, target)]
     reports = verify_logs(spark, fs, logs, task_bytes)
     return [
         (partition, plan_from(report, skip_corrupt=skip_corrupt))
