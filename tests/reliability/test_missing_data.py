@@ -11,7 +11,8 @@ import pytest
 from ottla.storage.missing import Missing
 from ottla.storage.witnesses import Expected
 from tests.reliability import missing_data
-from tests.reliability.missing_data import Mishap, check, world
+from tests.reliability.file_mishaps import Mishap
+from tests.reliability.missing_data import check, world
 from tests.reliability.scenarios import run_cases
 
 
