@@ -82,7 +82,8 @@ def _tell_of_the_stop(broker: Broker, took_ms: int) -> None:
     if offline:
         log.warning("stopped, but not cleanly: %s will be recovered at the next start", ", ".join(offline))
     else:
-        log.info("stopped cleanly: %d partitions flushed in %d ms", broker.flushed_partitions, took_ms)
+        flushed = counted(broker.flushed_partitions, "partition")
+        log.info("stopped cleanly: %s flushed in %d ms", flushed, took_ms)
 
 
 class _Progress:
