@@ -18,7 +18,7 @@ from ottla.cli.logs import set_up_logging
 from ottla.cli.serve_settings import Options, notes, one_broker
 from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
-from ottla.words import noun
+from ottla.words import counted, noun
 
 log = logging.getLogger("ottla")
 
