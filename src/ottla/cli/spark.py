@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -32,14 +30,6 @@ DirectoryArgument = Annotated[
         metavar="PATH", help="A data directory or a partition directory that all workers can see."
     ),
 ]
-
-
-@app.callback()
-def _root() -> None:
-    """Look for Spark before anything else."""
-    if find_spec("pyspark") is None:
-        print("ottla: these commands need Spark: pip install 'ottla[spark]'", file=sys.stderr)
-        raise typer.Exit(2)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import logging
 import posixpath
 import uuid
@@ -57,7 +58,9 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     _make_dir(fs, path)
     lock = fs.lock(f"{path}/{layout.LOCK}")
     if lock is None:
-        raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
+        raise LogDirLockedError(
+            f"{path} is in use by {holder(fs, path)}; stop it, or choose another directory"
+        )
     try:
         if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
             checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
@@ -71,6 +74,17 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     except (OSError, BrokerError):
         lock.close()
         raise
+
+
+def holder(fs: FileSystem, path: str) -> str:
+    """Who has a directory locked: an ottla writes its process id beside the lock, a Kafka does not."""
+    try:
+        pid = fs.read_bytes(f"{path}/{layout.PID_FILE}").strip()
+    except OSError:
+        pid = b""
+    return (
+        f"another process (pid {pid.decode()})" if pid.isdigit() else "another process, an ottla or a Kafka"
+    )
 
 
 def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> None:
@@ -95,6 +109,8 @@ def _make_dir(fs: FileSystem, path: str) -> None:
             _make_dir(fs, above)
         fs.make_dir(path)
         fs.sync_dir(above)
+    elif not fs.is_dir(path):
+        raise NotADirectoryError(errno.ENOTDIR, "It is a file, and a log directory is needed", path)
 
 
 def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:

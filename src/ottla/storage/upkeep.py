@@ -14,10 +14,15 @@ from ottla.storage.log_dir import LogDir
 _logger = logging.getLogger(__name__)
 
 
+def flush_is_due(log: Log, monotonic_ms: int) -> bool:
+    """Whether something is unflushed, and the last flush is flush.ms ago."""
+    unflushed = log.recovery_point < log.end_offset
+    return unflushed and monotonic_ms - log.flusher.flushed_ms >= log.config.flush_ms
+
+
 def flush_if_due(log: Log, monotonic_ms: int) -> None:
     """Ask for a flush if the log's flush.ms is over."""
-    unflushed = log.recovery_point < log.end_offset
-    if unflushed and monotonic_ms - log.flusher.flushed_ms >= log.config.flush_ms:
+    if flush_is_due(log, monotonic_ms):
         log.flusher.request()
 
 
