@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ottla.spark.pipeline.config import Decode
 from ottla.spark.pipeline.ddl import TIMESTAMP
+from ottla.spark.pipeline.exact import exact_cast
 
 NO_VALUE = "the record has no value"
 _METADATA_TYPES: dict[str, pa.DataType] = {
@@ -28,7 +29,11 @@ SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 class DecodeError(ValueError):
-    """A block of values that does not decode; of one value alone, why."""
+    """A block of values that does not decode; of one value alone, why, and in which column if it is one's fault."""
+
+    def __init__(self, why: str, column: str | None = None) -> None:
+        super().__init__(f"{column}: {why}" if column else why)
+        self.column = column
 
 
 class Format(Protocol):
@@ -157,7 +162,7 @@ def row_schema(columns: pa.Schema, metadata: tuple[str, ...]) -> pa.Schema:
 
 
 def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with exactly a schema's columns, in its order; what it lacks is null."""
+    """A table with exactly a schema's columns, in its order; what it lacks is null, what does not fit DecodeError."""
     if table.schema.equals(schema):
         return table
     columns = []
@@ -168,21 +173,23 @@ def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
         elif table.schema.field(index).type == field.type:
             columns.append(table.column(index))
         else:
-            columns.append(reshaped(table.column(index), field.type))
+            try:
+                columns.append(reshaped(table.column(index), field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise DecodeError(str(error), field.name) from None
     return pa.table(columns, schema=schema)
 
 
 def reshaped(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """A column as another type; structs get the fields that they lack as null."""
+    """A column as another type, every value equal; structs get the fields that they lack as null."""
     if column.type == kind:
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([reshaped(chunk, kind) for chunk in column.chunks], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(column.type):
-        there = {field.name for field in column.type}
         children = [
-            reshaped(pc.struct_field(column, field.name), field.type)
-            if field.name in there
+            reshaped(pc.struct_field(column, [at]), field.type)
+            if (at := column.type.get_field_index(field.name)) >= 0
             else pa.nulls(len(column), field.type)
             for field in kind
         ]
@@ -193,7 +200,7 @@ def reshaped(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.Chunke
         ends = pc.cumulative_sum(lengths.cast(pa.int32()))
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
         return pa.ListArray.from_arrays(offsets, items, type=kind, mask=column.is_null())
-    return column.cast(kind)
+    return exact_cast(column, kind)
 
 
 def _kept(pieces: list[tuple[int, int, pa.Table]]) -> pa.Array:
