@@ -291,11 +291,22 @@ def _extreme(number: int, sign: int, when: datetime) -> dict[str, object]:
     floats = {"f": sign * 3.4028234663852886e38, "d": sign * 1.7976931348623157e308}
     numbers = {"n1": nines(1, 1), "n9": nines(9, 0), "n18": nines(18, 18), "n38": nines(38, 0)}
     return {
-        **{"id": number, "b": least, "y": ended(8), "s": ended(16), "l": ended(64), "t": "", "x": b""},
-        **{"day": when.date(), "at": when, "local": when.replace(tzinfo=None), "n38s": nines(38, 37)},
+        "id": number,
+        "b": least,
+        "y": ended(8),
+        "s": ended(16),
+        "l": ended(64),
+        "t": "",
+        "x": b"",
+        "day": when.date(),
+        "at": when,
+        "local": when.replace(tzinfo=None),
+        "n38s": nines(38, 37),
         **floats,
         **numbers,
-        **{"inner": deep, "many": [{"n": nines(38, 38)}, None], "none": None},
+        "inner": deep,
+        "many": [{"n": nines(38, 38)}, None],
+        "none": None,
     }
 
 

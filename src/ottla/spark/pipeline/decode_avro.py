@@ -62,7 +62,9 @@ class ConfluentAvro:
             rows.setdefault(number, []).append(_read(body, writer, self._reader))
             places.setdefault(number, []).append(place)
         # First as each was written, then as the column is: so a value that does not fit is found.
-        tables = [aligned(_table(found, self._columns[number]), self.schema) for number, found in rows.items()]
+        tables = [
+            aligned(_table(found, self._columns[number]), self.schema) for number, found in rows.items()
+        ]
         if len(tables) == 1:
             return tables[0]
         order = pa.array([place for number in rows for place in places[number]], pa.int64())

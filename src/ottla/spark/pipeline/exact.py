@@ -1,4 +1,4 @@
-"""From one type to another so that no value becomes a different one: it stays equal, or ArrowInvalid says which does not.
+"""From one type to another so that no value becomes a different one: it stays equal, or ArrowInvalid says why not.
 
 Arrow's safe casts check most of this. They let pass a number that becomes infinite, a time that loses its hours, and
 a float that a decimal rounds; and its parsers check a decimal's digits before they scale it.

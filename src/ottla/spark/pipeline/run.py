@@ -168,6 +168,20 @@ class Runner:
         began = time.time()
         self._checkpoint.save_plan(plan)
         self._watcher.planned(plan, behind)
+        try:
+            facts = self._land(plan, began)
+        except BaseException:
+            self._target.give_up(self._app_id)
+            raise
+        self._watcher.committed(plan, facts)
+        self._count(facts)
+        if self._pipeline.source.group:
+            self._tell_group(plan.end.offsets)
+        every = self._pipeline.sink.compact_every
+        if every and (plan.batch + 1) % every == 0:
+            self._watcher.note(f"compacted: {self._target.compact()}")
+
+    def _land(self, plan: Plan, began: float) -> dict[str, Any]:
         results = self._written(plan)
         self._watcher.written(plan, results)
         facts = _facts(plan, results, began)
@@ -184,13 +198,7 @@ class Runner:
             ),
             results,
         )
-        self._watcher.committed(plan, facts)
-        self._count(facts)
-        if self._pipeline.source.group:
-            self._tell_group(plan.end.offsets)
-        every = self._pipeline.sink.compact_every
-        if every and (plan.batch + 1) % every == 0:
-            self._watcher.note(f"compacted: {self._target.compact()}")
+        return facts
 
     def _written(self, plan: Plan) -> list[Result]:
         columns = find_columns(self._pipeline, self._checkpoint, self._options, plan.splits)

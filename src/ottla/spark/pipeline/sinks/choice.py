@@ -19,6 +19,9 @@ class Target(Protocol):
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None: ...
 
+    def give_up(self, app_id: str) -> None:
+        """Let nobody wait for a batch that is not finished now."""
+
     def sweep(self, app_id: str, batch: int) -> None:
         """Remove what unfinished attempts at a batch left behind, now that it is committed."""
 
@@ -40,6 +43,9 @@ class TableTarget:
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None:
         self.sink.commit(commit)
+
+    def give_up(self, app_id: str) -> None:
+        """Files that no commit names disturb nobody."""
 
     def sweep(self, app_id: str, batch: int) -> None:
         prefix, active = prefix_of(app_id, batch), set(self.sink.active_files())
