@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ottla.spark.pipeline.config import Decode
 from ottla.spark.pipeline.ddl import TIMESTAMP
 from ottla.spark.pipeline.exact import exact_cast
+from ottla.spark.pipeline.names import Clashes, check_names
 
 NO_VALUE = "the record has no value"
 _METADATA_TYPES: dict[str, pa.DataType] = {
@@ -37,9 +38,10 @@ class DecodeError(ValueError):
 
 
 class Format(Protocol):
-    """How values are written. `schema` may grow while blocks are decoded."""
+    """How values are written. `schema` may grow while blocks are decoded; `clashes` is what it did not take up."""
 
     schema: pa.Schema
+    clashes: Clashes
 
     def block(self, values: pa.Array) -> pa.Table:
         """One row for each value (none is null), or DecodeError."""
@@ -59,6 +61,10 @@ class Decoder(Protocol):
     def columns(self) -> pa.Schema:
         """The decoded columns known by now, without metadata."""
 
+    @property
+    def clashes(self) -> Clashes:
+        """Names that were met and passed over, because a column has the same in another case."""
+
     def decode(self, raw: pa.RecordBatch) -> Decoded: ...
 
 
@@ -67,6 +73,7 @@ class RecordDecoder:
 
     def __init__(self, *, text: bool) -> None:
         self._text = text
+        self.clashes: Clashes = {}
         value = pa.string() if text else pa.binary()
         kinds = _METADATA_TYPES | {"value": value}
         self.columns = pa.schema([(name, kinds[name]) for name in SOURCE_COLUMNS])
@@ -103,6 +110,10 @@ class BlockDecoder:
     @property
     def columns(self) -> pa.Schema:
         return self._form.schema
+
+    @property
+    def clashes(self) -> Clashes:
+        return self._form.clashes
 
     def decode(self, raw: pa.RecordBatch) -> Decoded:
         values = raw.column("value")
@@ -216,7 +227,14 @@ def make_decoder(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Decod
     """
     if spec.value in ("raw", "utf8"):
         return RecordDecoder(text=spec.value == "utf8")
-    return BlockDecoder(_format(spec, schema, grow=grow), spec.metadata)
+    form = _format(spec, schema, grow=grow)
+    if not grow:
+        check_names(form.schema, metadata_names(spec))
+    return BlockDecoder(form, spec.metadata)
+
+
+def metadata_names(spec: Decode) -> tuple[str, ...]:
+    return tuple(f"_{name}" for name in spec.metadata)
 
 
 def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
@@ -224,7 +242,7 @@ def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
         case "json":
             from ottla.spark.pipeline.decode_json import Json
 
-            return Json(schema or pa.schema([]), grow=grow)
+            return Json(schema or pa.schema([]), grow=grow, taken=metadata_names(spec))
         case "csv":
             from ottla.spark.pipeline.decode_csv import Csv
 

@@ -21,8 +21,9 @@ from ottla.errors import ConfigError
 from ottla.spark.pipeline.avro_logical import strict
 from ottla.spark.pipeline.avro_types import arrow_schema, converted
 from ottla.spark.pipeline.config import Decode
-from ottla.spark.pipeline.decode import DecodeError, aligned
+from ottla.spark.pipeline.decode import DecodeError, aligned, metadata_names
 from ottla.spark.pipeline.exact import MAX_DIGITS
+from ottla.spark.pipeline.names import Clashes, without_clashes
 
 _FRAME = struct.Struct(">bI")
 _TIMEOUT_S = 10
@@ -34,6 +35,7 @@ class Avro:
     def __init__(self, schema: Any) -> None:
         self._parsed = schema
         self.schema = arrow_schema(schema)
+        self.clashes: Clashes = {}
 
     def block(self, values: pa.Array) -> pa.Table:
         return _table([_read(value, self._parsed, None) for value in values.to_pylist()], self.schema)
@@ -43,11 +45,19 @@ class ConfluentAvro:
     """Values that name their writer's schema. Rows have the reader's columns, or those of all schemas seen."""
 
     def __init__(
-        self, schemas: SchemaSource, reader: Any | None, schema: pa.Schema | None, *, grow: bool
+        self,
+        schemas: SchemaSource,
+        reader: Any | None,
+        schema: pa.Schema | None,
+        *,
+        grow: bool,
+        taken: tuple[str, ...] = (),
     ) -> None:
         self._schemas = schemas
         self._reader = reader
         self._grow = grow
+        self._taken = taken
+        self.clashes: Clashes = {}
         self._columns: dict[int, pa.Schema] = {}  # of each writer's schema, by its id
         self.schema = arrow_schema(reader) if reader is not None else schema or pa.schema([])
 
@@ -78,7 +88,8 @@ class ConfluentAvro:
         except ConfigError as error:
             raise DecodeError(str(error)) from None
         if self._grow:
-            self.schema = _merged(self.schema, columns)
+            self.schema, clashes = without_clashes(_merged(self.schema, columns), self._taken)
+            self.clashes |= clashes
         return columns
 
 
@@ -101,7 +112,8 @@ def make_avro(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Avro | C
     reader = _from_file(spec.schema_file) if spec.schema_file else None
     if spec.value == "avro":
         return Avro(reader)
-    return ConfluentAvro(SchemaSource(spec.registry, spec.schemas), reader, schema, grow=grow)
+    source, taken = SchemaSource(spec.registry, spec.schemas), metadata_names(spec)
+    return ConfluentAvro(source, reader, schema, grow=grow, taken=taken)
 
 
 @lru_cache(maxsize=1000)

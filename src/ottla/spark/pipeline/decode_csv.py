@@ -11,6 +11,7 @@ import pyarrow.csv as pv
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import DecodeError, reshaped
 from ottla.spark.pipeline.exact import check_nulls
+from ottla.spark.pipeline.names import Clashes
 
 _SMALLEST_BLOCK_BYTES = 64
 _DIGITS = r"^-?[0-9]+$"
@@ -22,10 +23,8 @@ class Csv:
 
     def __init__(self, schema: pa.Schema, delimiter: str) -> None:
         self.schema = schema
+        self.clashes: Clashes = {}
         names = schema.names
-        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-        if nested:
-            raise DecodeError(f"{nested[0]}: a csv field is no array, struct or map")
         self._has_integers = any(pa.types.is_integer(field.type) for field in schema)
         self._parsing = pv.ParseOptions(
             delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False

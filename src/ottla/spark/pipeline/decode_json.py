@@ -13,6 +13,7 @@ import pyarrow.json as pj
 from ottla.spark.pipeline.ddl import TIMESTAMP
 from ottla.spark.pipeline.decode import DecodeError, aligned
 from ottla.spark.pipeline.exact import check_nulls, leaves, mapped, roomy
+from ottla.spark.pipeline.names import Clashes, without_clashes
 
 _SMALLEST_BLOCK_BYTES = 64
 # Arrow builds the type of what it infers recursively: a value of 100,000 brackets would end the process.
@@ -25,16 +26,20 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 class Json:
     """Values that are one JSON object each. Fields that are not asked for are passed over, or taken up (grow)."""
 
-    def __init__(self, schema: pa.Schema, *, grow: bool) -> None:
+    def __init__(self, schema: pa.Schema, *, grow: bool, taken: tuple[str, ...] = ()) -> None:
         self.schema = schema
+        self.clashes: Clashes = {}
         self._grow = grow
+        self._taken = taken
 
     def block(self, values: pa.Array) -> pa.Table:
         joined = _joined(values, check_depth=self._grow)
         try:
             if self._grow:
                 seen = _read(joined, wire_schema(self.schema), len(values), grow=True)
-                self.schema = _grown_schema(self.schema, seen.schema)
+                grown = _grown_schema(self.schema, seen.schema)
+                self.schema, clashes = without_clashes(grown, self._taken)
+                self.clashes |= clashes
             # Read again with what is known now: a text that looks like a time stays a text.
             return _decoded(joined, len(values), self.schema)
         except DecodeError as error:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.sinks.base import Commit, Landed, TableSink, prefix_of
 from ottla.spark.pipeline.tasks import Destination, Files, Result
 
@@ -42,6 +43,8 @@ class TableTarget:
         return Files(self.sink.layout(app_id, batch))
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+        if commit.schema is not None:
+            check_names(commit.schema)
         self.sink.commit(commit)
 
     def give_up(self, app_id: str) -> None:
