@@ -31,7 +31,6 @@ from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.plan import plan_splits
 from ottla.spark.stream import Position, StreamPlan
 
 
@@ -135,7 +134,7 @@ class Runner:
         while (end := source.next(position)) != position:
             # Partitions that are new stand at their first record in `end`, and are read by the next batch.
             start = {partition: position.offsets.get(partition, at) for partition, at in end.offsets.items()}
-            splits = plan_splits(self._options, start, end.offsets)
+            splits = source.splits(Position(start, end.topic_ids), end)
             if splits:
                 plan = Plan(batch, Position(start, end.topic_ids), end, tuple(splits))
                 self._do(plan, behind=offset_math.count(end.offsets, source.newest().offsets))
