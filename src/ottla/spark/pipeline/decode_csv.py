@@ -10,7 +10,7 @@ import pyarrow.csv as pv
 
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import DecodeError, reshaped
-from ottla.spark.pipeline.exact import check_nulls
+from ottla.spark.pipeline.exact import MAX_DIGITS, check_nulls
 from ottla.spark.pipeline.names import Clashes
 
 _SMALLEST_BLOCK_BYTES = 64
@@ -60,14 +60,19 @@ class Csv:
         columns = []
         for field in self.schema:
             try:
-                columns.append(reshaped(rows.column(field.name), field.type))
+                column = reshaped(rows.column(field.name), field.type)
+                if pa.types.is_decimal(field.type):
+                    column.validate(full=True)  # the digits that it has now
+                columns.append(column)
             except pa.ArrowInvalid as error:
                 raise DecodeError(str(error), field.name) from None
         return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in self.schema]))
 
     def _check_numbers(self, joined: pa.Buffer, rows: pa.Table, reading: pv.ReadOptions) -> None:
         """The parser takes 0xFF for a number, -1 in a byte, and makes one that is too large infinite."""
-        is_hex = self._has_integers and (b"0x" in (text := joined.to_pybytes()) or b"0X" in text)
+        text = joined.to_pybytes() if self._has_integers else b""
+        # To look for one letter is ten times as quick as for two.
+        is_hex = (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
         suspects = {
             field.name: _INFINITE if pa.types.is_floating(field.type) else _DIGITS
             for field in self.schema
@@ -110,4 +115,6 @@ class Csv:
 
 def _wire_type(kind: pa.DataType) -> pa.DataType:
     """What the parser does not read, or reads wrong, comes as a text first."""
-    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_decimal(kind) else kind
+    # It counts a decimal's digits before it scales it; what has no room for both would wrap round.
+    wraps = pa.types.is_decimal(kind) and kind.precision + kind.scale > MAX_DIGITS
+    return pa.string() if pa.types.is_timestamp(kind) or wraps else kind
