@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from ottla.client.cluster import Cluster
 from ottla.client.groups import fetch_offsets
 from ottla.client.reading import end_offsets
+from ottla.spark.options import write_options
 from ottla.spark.progress import GroupProgress
+from ottla.spark.sending import Turn, send_rows
+from ottla.spark.stream_writer import TopicStreamWriter
+from ottla.spark.writer import TopicWriter
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.test_sending import open_topics
 
@@ -172,3 +178,22 @@ def test_a_stream_may_start_at_the_end_and_a_query_that_ends_may_not(
     assert spark.readStream.format("ottla").options(**given).load().columns[0] == "key"
     with pytest.raises(PySparkException, match="leaves nothing to read in a query that ends"):
         spark.read.format("ottla").options(**given).load().count()
+
+
+def test_a_driver_that_hears_of_no_task_aborts_what_the_killed_ones_had_open(
+    broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    broker.create_topic("killed", 3)
+    (tmp_path / "metadata").write_text('{"id":"a-query"}')
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": "killed", "runId": "a-run"}
+    options = write_options({**given, "checkpointLocation": f"file:{tmp_path}"})
+    schema = StructType([StructField("value", StringType()), StructField("at", TimestampType())])
+    rows = [pa.record_batch({"value": ["x"]})]
+    for name, give_up in (
+        ("a-query", lambda: TopicStreamWriter(options, schema).abort([None, None], 7)),
+        ("run-a-run", lambda: TopicWriter(options, schema, False).abort([None, None])),
+    ):
+        send_rows(options, rows, Turn(name, 1, 7), hold=True)
+        assert open_topics(broker, "killed")
+        give_up()
+        assert not open_topics(broker, "killed")

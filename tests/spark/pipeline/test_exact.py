@@ -209,6 +209,25 @@ def test_a_number_too_large_for_any_type_names_its_field() -> None:
     check(form, [b'{"a": 1e309}', b'{"a": -1e400}'], [Case("double", "", BAD)] * 2)
 
 
+@pytest.mark.parametrize(
+    ("ddl", "text"),
+    [
+        ("timestamp", "0001-01-01T00:00:00+14:00"),
+        ("timestamp_ntz", "9999-12-31T23:59:59.9999999-01:00"),
+        ("timestamp", "0000-06-01T00:00:00"),
+        ("date", "0000-12-31"),
+    ],
+)
+def test_a_time_that_spark_does_not_have_is_bad(ddl: str, text: str) -> None:
+    schema = parse_schema(f"b string, a {ddl}")
+    bad = [Case(ddl, text, BAD)]
+    check(Json(schema, grow=False), [b'{"a": "%s"}' % text.encode()], bad)
+    check(Csv(schema, ","), [b"x," + text.encode()], bad)
+    nested = Json(parse_schema(f"a struct<l: array<{ddl}>>"), grow=False)
+    decoded = BlockDecoder(nested, ()).decode(raw_batch([b'{"a": {"l": ["%s"]}}' % text.encode()]))
+    assert decoded.bad == [(0, "a.l: not between the years 1 and 9999")]
+
+
 def test_null_where_it_is_not_allowed_names_the_field_however_deep() -> None:
     form = Json(parse_schema("a struct<x: array<struct<y: int not null>>>"), grow=False)
     good = [b'{"a": null}', b'{"a": {"x": [null]}}', b'{"a": {"x": []}}', b"{}"]

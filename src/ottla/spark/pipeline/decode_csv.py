@@ -10,7 +10,7 @@ import pyarrow.csv as pv
 
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import DecodeError, reshaped
-from ottla.spark.pipeline.exact import MAX_DIGITS, check_nulls
+from ottla.spark.pipeline.exact import MAX_DIGITS, check_nulls, timeless
 from ottla.spark.pipeline.names import Clashes
 
 _SMALLEST_BLOCK_BYTES = 64
@@ -66,7 +66,10 @@ class Csv:
                 columns.append(column)
             except pa.ArrowInvalid as error:
                 raise DecodeError(str(error), field.name) from None
-        return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in self.schema]))
+        found = pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in self.schema]))
+        if (name := timeless(found)) is not None:
+            raise DecodeError("not between the years 1 and 9999", name)
+        return found
 
     def _check_numbers(self, joined: pa.Buffer, rows: pa.Table, reading: pv.ReadOptions) -> None:
         """The parser takes 0xFF for a number, -1 in a byte, and makes one that is too large infinite."""

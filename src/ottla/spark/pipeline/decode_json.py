@@ -12,7 +12,7 @@ import pyarrow.json as pj
 
 from ottla.spark.pipeline.ddl import TIMESTAMP
 from ottla.spark.pipeline.decode import DecodeError, aligned
-from ottla.spark.pipeline.exact import check_nulls, leaves, mapped, roomy
+from ottla.spark.pipeline.exact import check_nulls, leaves, mapped, roomy, timeless
 from ottla.spark.pipeline.names import Clashes, without_clashes
 
 _SMALLEST_BLOCK_BYTES = 64
@@ -59,6 +59,8 @@ def _decoded(joined: pa.Buffer, count: int, schema: pa.Schema) -> pa.Table:
         # Once more with times as texts: the parser takes no more than six digits of a second.
         rows = aligned(_read(joined, texts, count), loose)
     _check_floats(rows, joined, loose)
+    if (name := timeless(rows)) is not None:
+        raise DecodeError("not between the years 1 and 9999", name)
     if (name := check_nulls(rows, schema)) is not None:
         raise DecodeError("null is not allowed", name)
     return rows

@@ -10,6 +10,7 @@ cut off, before 1970 too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,9 @@ import pyarrow.compute as pc
 from ottla.spark.pipeline.ddl import TIMESTAMP, type_name
 
 MAX_DIGITS = 38
+_DAY, _DAY_US = 1, 86_400_000_000
+_FIRST_DAY = (date.min - date(1970, 1, 1)).days
+_END_DAY = (date.max - date(1970, 1, 1)).days + 1
 
 
 def roomy(kind: pa.DataType) -> pa.DataType:
@@ -66,6 +70,24 @@ def leaves(column: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
         yield from leaves(column.flatten(), path)
     else:
         yield path, column
+
+
+def timeless(rows: pa.Table) -> str | None:
+    """The first column with a day or time that Spark and Python have not: before the year 1, or after 9999."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        for chunk in column.chunks if _may_hold_times(column.type) else ():
+            for path, leaf in leaves(chunk, name):
+                unit = _DAY if pa.types.is_date(leaf.type) else _DAY_US
+                if not _may_hold_times(leaf.type) or leaf.null_count == len(leaf):
+                    continue
+                ends = pc.min_max(leaf.view(pa.int32() if unit == _DAY else pa.int64()))
+                if ends["min"].as_py() < _FIRST_DAY * unit or ends["max"].as_py() >= _END_DAY * unit:
+                    return path
+    return None
+
+
+def _may_hold_times(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_temporal(kind) or pa.types.is_nested(kind))
 
 
 def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
