@@ -19,6 +19,7 @@ from typing import Final
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.produce_internal import check_internal
 from ottla.api.produce_transactions import check_transaction
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -78,10 +79,10 @@ class _Produce:
         else:
             layout = self._layout = _Layout(self._services, self._call)
             layout.lay_out(self._request)
-            if layout.has_transactional:
-                self._check_transaction(layout)
+            if layout.has_internal:
+                self._check_internal(layout)
             else:
-                self._append(layout.entries)
+                self._append_laid_out(layout)
         self._is_waiting = self._answer is PENDING  # for a coordinator, replicas, or this broker's own disk
         return self._answer
 
@@ -92,6 +93,22 @@ class _Produce:
         )
         if wait is not None:
             self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
+
+    def _append_laid_out(self, layout: _Layout) -> None:
+        if layout.has_transactional:
+            self._check_transaction(layout)
+        else:
+            self._append(layout.entries)
+
+    def _check_internal(self, layout: _Layout) -> None:
+        """Append what the coordinators will understand."""
+
+        def checked(refused: Mapping[TopicPartition, tuple[ErrorCode, str | None]]) -> None:
+            layout.refuse(refused)
+            self._append_laid_out(layout)
+
+        layout.copy_records()
+        check_internal(self._services, layout.entries, checked)
 
     def _check_transaction(self, layout: _Layout) -> None:
         """Append what the coordinator of the transaction agrees to."""
@@ -105,8 +122,7 @@ class _Produce:
 
         check_transaction(self._services, self._call, self._request, layout.entries, checked)
         if not is_answered:
-            # The buffer goes back to the connection before the answer comes.
-            layout.entries = [(key, bytearray(records)) for key, records in layout.entries]
+            layout.copy_records()
 
     def _only_entry(self) -> list[tuple[TopicPartition, Bytes]] | None:
         """What to append, if it is for one partition and there is nothing against it that can be seen before."""
@@ -177,7 +193,16 @@ def answer_template(
 class _Layout:
     """A request part by part: what can be appended, and the response, filled in when that is done."""
 
-    __slots__ = ("_call", "_response", "_services", "_slots", "entries", "has_failed", "has_transactional")
+    __slots__ = (
+        "_call",
+        "_response",
+        "_services",
+        "_slots",
+        "entries",
+        "has_failed",
+        "has_internal",
+        "has_transactional",
+    )
 
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
@@ -186,6 +211,7 @@ class _Layout:
         self.entries: list[tuple[TopicPartition, Bytes]] = []
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
         self.has_failed = False
+        self.has_internal = False
         self.has_transactional = False
 
     def lay_out_only_one(self, request: ProduceRequest) -> None:
@@ -210,6 +236,10 @@ class _Layout:
         return transactional_id is not None and self._services.authorizer.allows(
             self._call.peer, _WRITE, Resource.TRANSACTIONAL_ID, transactional_id
         )
+
+    def copy_records(self) -> None:
+        """The receive buffer goes back to the connection before the answer comes."""
+        self.entries = [(key, bytearray(records)) for key, records in self.entries]
 
     def refuse(self, refused: Mapping[TopicPartition, tuple[ErrorCode, str | None]]) -> None:
         """Leave out entries that must not be appended."""
@@ -259,6 +289,7 @@ class _Layout:
             elif is_closed:
                 self._fail(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, None)
             else:
+                self.has_internal |= name in INTERNAL_TOPICS
                 self.entries.append((TopicPartition(name, data.index), data.records or b""))
                 self._slots.append(slot)
         if slots:
