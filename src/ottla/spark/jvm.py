@@ -68,6 +68,10 @@ class Jvm:
         finally:
             _GATEWAY.Popen = popen
 
+    @property
+    def is_ours(self) -> bool:
+        return self._process is not None
+
     def end(self) -> None:
         """End the process, whatever it does."""
         if self._process is None:

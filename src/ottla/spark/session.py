@@ -53,15 +53,17 @@ def running_session(
     """A session for as long as a command runs. After a Ctrl-C nothing is left of it."""
     jvm = Jvm()
     session = open_session(name, master=master, remote=remote, settings=settings, jvm=jvm)
+    interrupted = False
     try:
         yield session
     except KeyboardInterrupt:
-        jvm.end()  # it cannot be asked to stop: it was interrupted in the middle of an answer
+        interrupted = True
         raise
-    except BaseException:
-        session.stop()
-        raise
-    session.stop()
+    finally:
+        if interrupted and jvm.is_ours:
+            jvm.end()  # it cannot be asked to stop: it was interrupted in the middle of an answer
+        else:
+            session.stop()
 
 
 def open_session(
