@@ -109,6 +109,8 @@ class SqlBatch:
         )
 
     def land(self, destination: Destination) -> list[Result]:
+        from ottla.spark.writer import arrow_schema
+
         if not self._reading.splits:
             return []
         try:
@@ -116,7 +118,7 @@ class SqlBatch:
             rows = transformed(self._pipeline, self._session, source)
             results = _collected(rows, destination)
             if not any(result.taken.schema for result in results):
-                results.append(Result(Taken(schema=_arrow_schema(rows))))
+                results.append(Result(Taken(schema=arrow_schema(rows.schema))))
             results += self._failed(bad) if bad is not None else []
             return results + self._read_receipts()
         finally:
@@ -178,13 +180,6 @@ def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
     with told_by_tasks():
         done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
     return [pickle.loads(row["result"]) for row in done]
-
-
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema: Any = to_arrow_schema(rows.schema)
-    return schema
 
 
 def transformed(pipeline: Pipeline, session: SparkSession, source: DataFrame) -> DataFrame:
