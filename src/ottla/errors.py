@@ -200,6 +200,17 @@ class LogDirOfflineError(StorageError):
     """An earlier I/O error took this log directory offline."""
 
 
+class DiskFullError(StorageError):
+    """There is no room for what was to be written, and nothing of it is there. The log goes on when there is room.
+
+    Clients are told UNKNOWN_SERVER_ERROR: a storage error they would send again until their time is over, and then
+    report only that it is over (docs/decisions/0016).
+    """
+
+    code = -1
+    retriable = False
+
+
 class LogInUseError(StorageError):
     """A log cannot be cut while its bytes are being sent. They are gone soon: to be tried again."""
 
