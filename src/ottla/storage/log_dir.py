@@ -33,7 +33,7 @@ class LogDir:
         self.refusal: OSError | None = None  # why nothing is appended: one of the two
         self.doing = ""  # what was being done when that happened
         self.partitions: Callable[[], list[str]] = list  # whose logs lie here; set by who knows
-        self._looked_ms: int | None = None
+        self._next_look_ms = 0
         self._look_ms = _LOOK_MS
         self._is_seen_full = False
 
@@ -66,7 +66,6 @@ class LogDir:
         if self.fullness is None:
             self.fullness = self.refusal = error
             self.doing = doing
-            self._looked_ms = None
             self._is_seen_full = False
             _logger.error(
                 "log directory %s is full: %s, %s bytes free. Nothing is lost; reads go on, writes are refused until "
@@ -88,13 +87,8 @@ class LogDir:
 
     def look_for_room(self, monotonic_ms: int) -> None:
         """If the directory is full, ask the disk now and then whether it still is."""
-        if self.fullness is None:
+        if self.fullness is None or monotonic_ms < self._next_look_ms:
             return
-        if self._looked_ms is None:
-            self._looked_ms = monotonic_ms
-        if monotonic_ms - self._looked_ms < self._look_ms:
-            return
-        self._looked_ms = monotonic_ms
         try:
             total_bytes, free_bytes = self.fs.space(self.path)
         except OSError as error:
@@ -103,9 +97,11 @@ class LogDir:
         if free_bytes < min(ENOUGH_BYTES, total_bytes // _SMALL_SHARE):
             self._is_seen_full = True
             self._look_ms = _LOOK_MS
+            self._next_look_ms = monotonic_ms + _LOOK_MS
             return
         # A quota, or too many files: the disk does not tell. Then it is tried again, less and less often.
         self._look_ms = _LOOK_MS if self._is_seen_full else min(2 * self._look_ms, _MAX_LOOK_MS)
+        self._next_look_ms = monotonic_ms + self._look_ms
         self.fullness = None
         self.refusal = self.failure
         _logger.warning("log directory %s takes records again: %d bytes are free", self.path, free_bytes)
