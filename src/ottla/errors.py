@@ -71,6 +71,10 @@ class RecordTooLargeError(BrokerError):
     code = 10  # MESSAGE_TOO_LARGE
 
 
+class UnpackedTooLargeError(RecordTooLargeError):
+    """A batch that would grow past ottla.decompression.max.bytes; docs/decisions/0016 says why it is this code."""
+
+
 class RecordBatchTooLargeError(BrokerError):
     code = 18  # RECORD_LIST_TOO_LARGE
 

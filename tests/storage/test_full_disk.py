@@ -164,7 +164,9 @@ def test_at_whatever_point_a_roll_fails_it_can_be_done_again(is_empty: bool, pre
 
     _, fs, log = begin(None)
     log.roll()
-    points = [point for point in fs.seen if point.kind in ("create", "open", "pwrite", "truncate", "allocate")]
+    points = [
+        point for point in fs.seen if point.kind in ("create", "open", "pwrite", "truncate", "allocate")
+    ]
     points = [point for point in points if not point.caller.endswith("_sync_file")]
     assert points
     for point in points:
@@ -219,7 +221,9 @@ def test_an_index_that_finds_no_room_has_a_gap_and_lookups_are_right() -> None:
         append(log)
     assert offsets(log) == list(range(5))
     sizes = fs.used_of(f"{world.path}/{0:020d}.log")
-    fs.capacity_bytes = fs.used_bytes + sizes  # for the log, and nothing of what its indexes would like to have
+    fs.capacity_bytes = (
+        fs.used_bytes + sizes
+    )  # for the log, and nothing of what its indexes would like to have
     for _ in range(5):
         append(log)
     fs.capacity_bytes = fs.used_bytes
@@ -233,7 +237,7 @@ def test_an_index_that_finds_no_room_has_a_gap_and_lookups_are_right() -> None:
 
 
 def test_records_can_be_deleted_on_a_full_disk_and_retention_makes_room() -> None:
-    world, fs = on_small_disk(16 * KIB)
+    world, _ = on_small_disk(16 * KIB)
     log = world.load(
         internal_segment_bytes=2 * KIB, retention_bytes=4 * KIB, retention_ms=-1, file_delete_delay_ms=0
     )

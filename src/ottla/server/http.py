@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ottla.metrics import Metrics
 
@@ -17,9 +17,15 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """Answers GET on two paths, one request a connection."""
 
-    def __init__(self, metrics: Metrics, health: Callable[[], tuple[bool, str]]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        health: Callable[[], tuple[bool, str]],
+        more: Callable[[], Awaitable[bytes]],
+    ) -> None:
         self._metrics = metrics
         self._health = health
+        self._more = more  # lines of /metrics that take a while
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -34,14 +40,14 @@ class HttpServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), READ_TIMEOUT_S)
-            writer.write(self._answer(head))
+            writer.write(await self._answer(head))
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
             log.debug("an HTTP request broke off")
         finally:
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split()
         if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", "text/plain", b"only GET is answered here\n")
@@ -51,8 +57,9 @@ class HttpServer:
                 prometheus,
             )  # prometheus-client takes longer to import than the broker to start
 
+            more = await self._more()
             return _response(
-                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics)
+                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics) + more
             )
         if path == b"/healthz":
             healthy, text = self._health()

@@ -30,11 +30,16 @@ def is_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
+def error_name(error: OSError) -> str:
+    """As in ENOSPC; empty where there is none."""
+    return "" if error.errno is None else errno.errorcode.get(error.errno, str(error.errno))
+
+
 def describe(error: OSError) -> str:
     """For people: the error's name, what it means, and the file."""
     if error.errno is None:
         return str(error)
-    what = f"{errno.errorcode.get(error.errno, error.errno)} ({error.strerror or os.strerror(error.errno)})"
+    what = f"{error_name(error)} ({error.strerror or os.strerror(error.errno)})"
     return f"{what} at {error.filename}" if error.filename else what
 
 

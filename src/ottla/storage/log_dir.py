@@ -15,7 +15,9 @@ from ottla.storage.fs import FileSystem, describe, is_full
 
 _logger = logging.getLogger(__name__)
 
-ENOUGH_BYTES = 1 << 20  # free, before a directory that was full takes records again; of a small disk a twentieth
+ENOUGH_BYTES = (
+    1 << 20
+)  # free, before a directory that was full takes records again; of a small disk a twentieth
 _SMALL_SHARE = 20
 _LOOK_MS = 1000
 _MAX_LOOK_MS = 60_000

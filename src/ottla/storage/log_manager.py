@@ -199,7 +199,9 @@ class LogManager:
     @property
     def troubles(self) -> list[Trouble]:
         """What is wrong with which directory, those that could not be opened too."""
-        found = [Trouble(path, "offline", error, "opening it", []) for path, error in self.failed_dirs.items()]
+        found = [
+            Trouble(path, "offline", error, "opening it", []) for path, error in self.failed_dirs.items()
+        ]
         for opened in self._opened:
             log_dir = opened.dir
             if log_dir.refusal is not None:

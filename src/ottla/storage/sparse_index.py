@@ -128,7 +128,7 @@ class SparseIndex:
             self._pending.clear()
 
     def settle(self) -> None:
-        """Before a lookup: the last entries are in the file, or given up if the disk is full. An index may have gaps."""
+        """Before a lookup: the last entries are in the file, or, on a full disk, given up. An index may have gaps."""
         if not self._pending:
             return
         try:
