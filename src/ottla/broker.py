@@ -83,6 +83,7 @@ class Broker:
         self._stops: list[Callable[[], Awaitable[None]]] = []  # how to undo what was started, in order
         self._ticker: Timer | None = None
         self.http: Address | None = None  # where /metrics is
+        self.http_server: HttpServer | None = None
 
     async def start(self, on_progress: Progress | None = None) -> None:
         """Everything up: the store, the logs, the partitions, and then the door. What failed leaves nothing open."""
@@ -203,6 +204,7 @@ class Broker:
         except OSError as error:
             log.warning("no /metrics on %s (%s): taking a free port", address, error.strerror)
             await http.start(address.host, 0)
+        self.http_server = http
         self._stops.append(http.stop)
         self.http = Address(address.host, http.port)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from ottla.errors import DiskFullError, LogDirOfflineError, StorageError
-from ottla.storage.fs import FileSystem, describe, is_full
+from ottla.storage.fs import FileSystem, describe, error_name, is_full
 
 _logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class LogDir:
                 "there is room. Free space, or lower retention.bytes or retention.ms of a topic",
                 self.path, self.reason, self._free_text(),
             )  # fmt: skip
-        return DiskFullError(f"{self.path}: {doing} failed ({describe(error)}); the log directory is full")
+        return _full(error)
 
     def check_online(self) -> None:
         if self.failure is not None:
@@ -85,7 +85,7 @@ class LogDir:
         self.check_online()
         self.look_for_room(monotonic_ms)
         if self.fullness is not None:
-            raise DiskFullError(f"the disk of the broker is full ({describe(self.fullness)})")
+            raise _full(self.fullness)
 
     def look_for_room(self, monotonic_ms: int) -> None:
         """If the directory is full, ask the disk now and then whether it still is."""
@@ -113,6 +113,11 @@ class LogDir:
             return str(self.fs.space(self.path)[1])
         except OSError:
             return "unknown"
+
+
+def _full(error: OSError) -> DiskFullError:
+    """What clients are told too: so no path."""
+    return DiskFullError(f"the disk of the broker is full ({error_name(error)}); nothing was written")
 
 
 def _those(partitions: list[str]) -> str:
