@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
-HOT := $(shell sed -n 's|^    "\(src/ottla/.*\.py\)",$$|\1|p' setup.py)
+# Everything that is compiled, in whatever folder it lies.
+COMPILED := $(shell sed -n 's|\.|/|g; s|^ottla/.*|src/&.py|p' src/ottla/compiled.txt)
+SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pxd' -o -name '*.txt' -not -path '*.egg-info/*')
+WHEEL := .build/wheel/.built
+MEASURED := .build/measured/.ready
 # What chance decides in tests, their order first of all: the same each time, unless another seed is asked for.
 SEED ?= 0
 
@@ -14,7 +18,7 @@ demo: $(READY)
 	$(BIN)/python -m ottla.cli.demo
 
 # Three at a time on two cores: tests also wait, for brokers and Spark to start.
-test: $(READY) lint
+test: $(WHEEL) lint
 	$(BIN)/pytest tests --ignore=tests/interop -n 3 --dist worksteal -q --randomly-seed=$(SEED)
 	$(BIN)/pytest tests/records -q --kernel=interpreted --randomly-seed=$(SEED)
 
@@ -28,11 +32,11 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-interop: $(READY)
+interop: $(WHEEL)
 	$(BIN)/pytest tests/interop -q --timeout=900 --randomly-seed=$(SEED)
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+bench: $(MEASURED)
+	.build/measured/bin/python -m benchmarks
 
 soak: $(READY)
 	$(BIN)/python -m tests.soak
@@ -54,17 +58,41 @@ lock: $(READY)
 	  --extra parquet --extra spark pyproject.toml requirements/dev.in -o requirements/dev.txt
 
 # Kernels and hot modules are compiled in place; an edited one makes the environment stale, and is compiled again.
-$(READY): $(INSTALLED) setup.py $(wildcard src/ottla/*/*kernel.p*) $(HOT)
-	OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace --parallel 2
-	find src -name '*.so' -exec touch {} +
-	$(BIN)/python -m compileall -q src
-	touch $(READY)
+# What compilers say is shown if they fail.
+$(READY): $(INSTALLED) setup.py src/ottla/compiled.txt $(COMPILED) $(filter %.pxd,$(SOURCES))
+	@echo "set-up 3/3: compile $(words $(COMPILED)) modules (a minute or two the first time)"
+	@mkdir -p build
+	@OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace >build/compile.log 2>&1 \
+	  || { cat build/compile.log; exit 1; }
+	@sed -n '/^ottla: NOT/,$$p' build/compile.log
+	@find src -name '*.so' -exec touch {} +
+	@$(BIN)/python -m compileall -q src
+	@touch $(READY)
 
 $(INSTALLED): requirements/dev.txt pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
-	OTTLA_COMPILE=no $(BIN)/pip install -q --no-deps --no-build-isolation -e .
-	touch $(INSTALLED)
+	@echo "set-up 1/3: a Python environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "set-up 2/3: download and install $(shell grep -c == requirements/dev.txt) packages (a minute or two)"
+	@$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
+	@OTTLA_COMPILE=no $(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@touch $(INSTALLED)
+
+# The wheel of this checkout, as users get it; of what is compiled already nothing is compiled again.
+$(WHEEL): $(READY) $(SOURCES) README.md
+	@echo "wheel: pack"
+	@rm -rf .build/wheel && mkdir -p .build/wheel
+	@OTTLA_COMPILE=strict $(BIN)/pip wheel -q --no-deps --no-build-isolation -w .build/wheel . >build/wheel.log 2>&1 \
+	  || { cat build/wheel.log; exit 1; }
+	@touch $(WHEEL)
+
+# What is measured is the wheel, in an environment with the same packages but without this checkout.
+$(MEASURED): $(WHEEL) requirements/dev.txt
+	@echo "bench: install the wheel into .build/measured"
+	@test -x .build/measured/bin/python || $(PYTHON) -m venv .build/measured
+	@.build/measured/bin/pip install -q --require-hashes -r requirements/dev.txt
+	@.build/measured/bin/pip install -q --no-deps --force-reinstall .build/wheel/*.whl
+	@touch $(MEASURED)
 
 clean:
-	rm -rf $(VENV) .build build src/*.so src/ottla/*.so src/ottla/*/*.so src/ottla/*/*kernel.c
+	rm -rf $(VENV) .build build src/*.egg-info
+	find src -name '*.so' -delete

@@ -1,82 +1,144 @@
-"""Compiles the kernels, and the modules that every request passes through. Where that fails, the same source runs
-interpreted."""
+"""Compiles the modules of src/ottla/compiled.txt. Where that fails, the same source runs interpreted.
+
+OTTLA_COMPILE=yes     compile what can be compiled, and say what cannot (what `pip install` does)
+OTTLA_COMPILE=no      compile nothing
+OTTLA_COMPILE=strict  what cannot be compiled is an error, unless there is no compiler (what the Makefile does)
+"""
 
 import os
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
+from Cython.Compiler.Errors import CompileError
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
 
-# The Makefile installs first ("no") and compiles afterwards, in place and only what has changed ("strict": an error in
-# the types of a hot module then stops it).
 COMPILE = os.environ.get("OTTLA_COMPILE", "yes")
-
-# Compiled by mypyc, as they are. The Makefile reads these lines too: an edited module makes the environment stale.
-HOT = [
-    "src/ottla/api/call.py",
-    "src/ottla/api/commits.py",
-    "src/ottla/api/fetch.py",
-    "src/ottla/api/fetch_sessions.py",
-    "src/ottla/api/produce.py",
-    "src/ottla/api/produce_runs.py",
-    "src/ottla/api/services.py",
-    "src/ottla/cluster/image.py",
-    "src/ottla/coordinator/group.py",
-    "src/ottla/coordinator/group_offsets.py",
-    "src/ottla/coordinator/group_records.py",
-    "src/ottla/coordinator/group_state.py",
-    "src/ottla/coordinator/groups.py",
-    "src/ottla/coordinator/offset_commands.py",
-    "src/ottla/coordinator/result.py",
-    "src/ottla/coordinator/runtime.py",
-    "src/ottla/coordinator/shard.py",
-    "src/ottla/coordinator/transactions.py",
-    "src/ottla/coordinator/writes.py",
-    "src/ottla/metrics.py",
-    "src/ottla/protocol/buffers.py",
-    "src/ottla/protocol/codec.py",
-    "src/ottla/protocol/connection.py",
-    "src/ottla/protocol/frame.py",
-    "src/ottla/replica/appends.py",
-    "src/ottla/replica/fetches.py",
-    "src/ottla/replica/hosted.py",
-    "src/ottla/replica/isr.py",
-    "src/ottla/replica/partition.py",
-    "src/ottla/server/dispatch.py",
-    "src/ottla/server/session.py",
-    "src/ottla/storage/validation.py",
+LIST = Path("src/ottla/compiled.txt")
+NAMES = [line for line in LIST.read_text().split("\n") if line and not line.startswith("#")]
+SOURCES = {name: f"src/{name.replace('.', '/')}.py" for name in NAMES}
+KERNELS = [name for name in NAMES if name.endswith("kernel")]
+HOT = [name for name in NAMES if name not in KERNELS]
+# mypyc must not see which packages lie about here: what they tell of their types would decide whether, and into what,
+# ottla is compiled. `make lint` is the strict one.
+MYPY_OPTIONS = [
+    "--config-file=",
+    "--no-site-packages",
+    "--ignore-missing-imports",
+    f"--cache-dir={os.devnull}",
 ]
-
-
-def kernels() -> list[Extension]:
-    paths = sorted(Path("src/ottla").glob("*/*kernel.py"))
-    modules = [
-        Extension(
-            f"ottla.{path.parent.name}.{path.stem}",
-            [str(path)],
-            extra_compile_args=["-O3", "-g0"],
-            optional=True,
-        )
-        for path in paths
-    ]
-    return cythonize(modules, language_level=3, annotate=False)
 
 
 def hot_modules() -> list[Extension]:
     """One library for all of them, in which they call each other without a detour through the interpreter."""
-    try:
-        from mypyc.build import mypycify
+    from mypyc.build import mypycify
 
-        modules = mypycify(["--ignore-missing-imports", *HOT], group_name="ottla")
-    except (ImportError, SystemExit) as error:
-        if COMPILE == "strict":
-            raise
-        print(f"ottla's hot modules are not compiled: {error}")
-        return []
+    modules = mypycify([*MYPY_OPTIONS, *map(SOURCES.get, HOT)], group_name="ottla")
     for module in modules:
-        module.optional = True
-        module.extra_compile_args.append("-g0")
+        module.extra_compile_args = [*module.extra_compile_args, "-g0"]
     return modules
 
 
-setup(ext_modules=[] if COMPILE == "no" else [*kernels(), *hot_modules()])
+def kernels() -> list[Extension]:
+    flags = ["-O3", "-g0"]
+    modules = [Extension(name, [SOURCES[name]], extra_compile_args=flags) for name in KERNELS]
+    return cythonize(modules, build_dir="build", language_level=3, quiet=True)
+
+
+# The largest file first: the other processors are busy with the small ones meanwhile. The modules of one group call
+# each other in C, so a group is compiled as a whole or not at all.
+GROUPS = {"hot modules": hot_modules, "kernels": kernels}
+
+
+class Compile(build_ext):
+    """Turns Python into C only now, when there is a compiler: pip runs setup.py twice before, to ask it questions."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if self.parallel is None:
+            self.parallel = os.cpu_count()
+
+    def build_extensions(self) -> None:
+        self.failures: dict[str, Exception] = {}
+        found = {group: self.translate(group) for group in GROUPS} if self.can_compile() else {}
+        self.take([module for modules in found.values() for module in modules])
+        if self.extensions:
+            tell(
+                f"compiling {len(HOT)} hot modules and {len(KERNELS)} kernels, {self.parallel} files at a time"
+            )
+            super().build_extensions()
+        for group, modules in found.items():
+            errors = [self.failures[module.name] for module in modules if module.name in self.failures]
+            if errors:
+                refuse_or_tell(f"{group}: {errors[0]}")
+                self.give_up(modules)
+        self.remove_what_is_not_wanted()
+
+    def take(self, modules: list[Extension]) -> None:
+        """Build these: the declared ones, now with C sources and flags."""
+        declared = {module.name: module for module in self.extensions}
+        for module in modules:
+            vars(declared[module.name]).update(vars(module))
+        self.extensions = [declared[module.name] for module in modules]
+
+    def can_compile(self) -> bool:
+        probe = Path(self.build_temp) / "probe.c"
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_text("#include <Python.h>\n")
+        try:
+            self.compiler.compile([str(probe)], output_dir=self.build_temp, include_dirs=self.include_dirs)
+        except (CCompilerError, BaseError, OSError) as error:
+            tell_slow(f"a C compiler with Python's headers is needed ({error})")
+            return False
+        return True
+
+    def translate(self, group: str) -> list[Extension]:
+        try:
+            return GROUPS[group]()
+        except (ImportError, CompileError, SystemExit) as error:  # a wrong type makes mypyc end the process
+            refuse_or_tell(f"{group} cannot be translated to C: {type(error).__name__}: {error}")
+            return []
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            super().build_extension(ext)
+        except (CCompilerError, BaseError, OSError) as error:
+            self.failures[ext.name] = error
+
+    def give_up(self, modules: list[Extension]) -> None:
+        names = {module.name for module in modules}
+        self.extensions = [module for module in self.extensions if module.name not in names]
+
+    def remove_what_is_not_wanted(self) -> None:
+        """All that lies in the build directory goes into the wheel: half a group, and what an older checkout left."""
+        build_lib = Path(self.build_lib)
+        kept = {Path(self.get_ext_fullpath(module.name)) for module in self.extensions}
+        for file in build_lib.rglob("*"):
+            source = Path("src") / file.relative_to(build_lib)
+            if file.is_file() and not (file in kept if file.suffix == ".so" else source.exists()):
+                file.unlink()
+
+
+def refuse_or_tell(reason: str) -> None:
+    if COMPILE == "strict":
+        raise SystemExit(f"ottla: not compiled: {reason}")
+    tell_slow(reason)
+
+
+def tell_slow(reason: str) -> None:
+    tell(f"NOT COMPILED: {reason}")
+    tell(
+        "it works, but slowly (loops over records about 100 times); `ottla version` lists what runs interpreted"
+    )
+
+
+def tell(text: str) -> None:
+    print(f"ottla: {text}", file=sys.stderr, flush=True)
+
+
+# The same whether they can be compiled or not: they make this a package for one platform.
+EXTENSIONS = [Extension(name, [source]) for name, source in SOURCES.items()]
+EXTENSIONS.append(Extension("ottla__mypyc", []))  # what the hot modules have in common
+setup(ext_modules=[] if COMPILE == "no" else EXTENSIONS, cmdclass={"build_ext": Compile})

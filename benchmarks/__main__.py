@@ -67,6 +67,7 @@ def main() -> None:
     figures = []
     if args.dir:
         args.dir.mkdir(parents=True, exist_ok=True)
+    print(f"measured: ottla from {report.measured()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=args.dir) as work_dir:
         for name in args.only:
             print(f"{name} ...", flush=True)

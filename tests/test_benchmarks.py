@@ -66,6 +66,7 @@ def test_the_page_has_figures_verdicts_and_versions() -> None:
     assert "| slow | 1 s | other: 2 s | 2 times as fast | >= 4 | **missed** |" in page
     assert re.search(r"\d+ cores .* GiB of memory", page)
     assert "Apache Kafka 4.2.0" in page
+    assert re.search(r"\(the checkout, \d+ of \d+ modules compiled\)", page)  # which is what tests run in
 
 
 def test_sides_take_turns_and_the_median_counts() -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
 from ottla.cluster import controller
-from ottla.cluster.adopt import PID_FILE, check_adopted
+from ottla.cluster.adopt import check_adopted, check_served_open
 from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
@@ -27,6 +27,7 @@ from ottla.config import BrokerConfig
 from ottla.coordinator.groups import Groups
 from ottla.coordinator.transactions import Transactions
 from ottla.coordinator.verification import Verifier
+from ottla.errors import BrokerError, StorageError
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
@@ -40,6 +41,7 @@ from ottla.server.nudge import POLL_MS, Nudges
 from ottla.server.peers import Peers
 from ottla.storage import opened_dir
 from ottla.storage.fs import FileSystem, RealFileSystem
+from ottla.storage.layout import PID_FILE
 from ottla.storage.log_manager import LogManager, Progress
 
 LAG_TICK_MS = 500
@@ -67,6 +69,7 @@ class Settings:
     listen: Address = Address("127.0.0.1", 9092)
     advertise: Address | None = None  # what clients are told; by default where the broker listens
     http: Address | None = None  # /metrics and /healthz, if anywhere
+    http_may_move: bool = False  # to another port, if that one is taken: nobody has asked for it
     shares_store: bool = False  # with other brokers of this machine
     fs: FileSystem = field(default_factory=RealFileSystem)
     make_runtime: Callable[[asyncio.AbstractEventLoop], AsyncRuntime] = AsyncRuntime
@@ -84,6 +87,8 @@ class Broker:
         self._ticker: Timer | None = None
         self.http: Address | None = None  # where /metrics is
         self.http_server: HttpServer | None = None
+        self.clean_dirs: list[str] = []  # the log directories that were stopped cleanly,
+        self.flushed_partitions = 0  # and how many partitions lie in them
 
     async def start(self, on_progress: Progress | None = None) -> None:
         """Everything up: the store, the logs, the partitions, and then the door. What failed leaves nothing open."""
@@ -105,7 +110,7 @@ class Broker:
         self.runtime = settings.make_runtime(asyncio.get_running_loop())
         self._stops.append(self._close_runtime)
         cluster_id = opened_dir.cluster_id(settings.fs, config.log_dirs, self.runtime)
-        os.makedirs(os.path.dirname(settings.store_path) or ".", exist_ok=True)
+        _make_data_dir(os.path.dirname(settings.store_path) or ".")
         store = SqliteStore(settings.store_path, cluster_id)
         self.metadata = Metadata(store, self.runtime, config.node_id, config)
         self._stops.append(lambda: _called_back(self.metadata.close))
@@ -117,10 +122,12 @@ class Broker:
     async def _open_logs(self, on_progress: Progress | None) -> None:
         config, metadata = self.settings.config, self.metadata
         check_adopted(self.settings.fs, config.log_dirs, metadata.image)
+        if not config.serve_open:
+            check_served_open(self.settings.fs, os.path.dirname(self.settings.store_path) or ".")
         self.logs = LogManager(
             self.settings.fs,
             self.runtime,
-            config,
+            metadata.broker_config,
             defaults=metadata.topic_config(""),
             topic_configs={name: metadata.topic_config(name) for name in metadata.image.topics},
             node_id=config.node_id,
@@ -128,14 +135,19 @@ class Broker:
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
         self.replicas = ReplicaManager(
-            self.runtime, self.logs, config, config.node_id, self.metrics, config_of=metadata.topic_config
+            self.runtime,
+            self.logs,
+            metadata.broker_config,
+            config.node_id,
+            self.metrics,
+            config_of=metadata.topic_config,
         )
         self._stops.append(self._close_logs)
         self._write_pid_files()
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings
-        peers = Peers(self.metadata)
+        peers = Peers(self.metadata, config.request_timeout_ms / 1000)
         self._stops.append(peers.close)
         groups = Groups(config, self.metadata, self.replicas, self.runtime)
         transactions = Transactions(config, self.metadata, self.replicas, self.runtime, groups, peers)
@@ -192,6 +204,8 @@ class Broker:
             nudges.send()
 
     def _apply_image(self, old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
+        if old.broker_configs is not new.broker_configs:
+            self.replicas.configure_broker(self.metadata.broker_config)
         self.replicas.apply_image(old, new)
         self.replicas.when_ready(ready)
 
@@ -202,7 +216,9 @@ class Broker:
         try:
             await http.start(address.host, address.port)
         except OSError as error:
-            log.warning("no /metrics on %s (%s): taking a free port", address, error.strerror)
+            if not self.settings.http_may_move:
+                raise _no_metrics_there(address, error) from None
+            log.warning("no /metrics on %s (%s): taking a free port", address, os.strerror(error.errno or 0))
             await http.start(address.host, 0)
         self.http_server = http
         self._stops.append(http.stop)
@@ -257,10 +273,33 @@ class Broker:
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{log_dir.path}/{PID_FILE}")
-        await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
+        partitions = [log.dir.path for log in self.logs.logs.values()]
+        self.clean_dirs = await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
+        self.flushed_partitions = sum(path in self.clean_dirs for path in partitions)
 
     async def _close_runtime(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self.runtime.close)
+
+
+def _make_data_dir(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
+        raise StorageError(
+            f"{path} is a file, where the data directory was to be; choose another place with --data"
+        ) from None
+    except OSError as error:
+        raise StorageError(f"the data directory {path} cannot be made: {error.strerror}") from error
+
+
+def _no_metrics_there(address: Address, error: OSError) -> BrokerError:
+    why = os.strerror(error.errno) if error.errno else str(error)
+    return BrokerError(
+        f"/metrics cannot be served on {address}: {why}; stop what listens there, or choose another place with "
+        "--http HOST:PORT, or none with --http off"
+    )
 
 
 async def _change(metadata: Metadata, command: Command) -> None:

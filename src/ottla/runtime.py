@@ -29,11 +29,17 @@ class Runtime(Protocol):
     def monotonic_ms(self) -> int:
         """Time that never goes back, for intervals."""
 
+    def sleep_ms(self, ms: float) -> None:
+        """Wait that long; for blocking work, never on the owner's thread."""
+
     def randrange(self, stop: int) -> int:
         """A number in [0, stop)."""
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         """Run `work` where it may block; call `done(result, error)` later, on the owner's thread."""
+
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        """As `run_blocking`, for work that takes long or sleeps: it keeps no thread from the rest."""
 
     def map_blocking(
         self,
@@ -86,6 +92,9 @@ class SystemRuntime:
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
+    def sleep_ms(self, ms: float) -> None:
+        time.sleep(ms / 1000)
+
     def randrange(self, stop: int) -> int:
         return random.randrange(stop)
 
@@ -94,6 +103,9 @@ class SystemRuntime:
             self._outstanding += 1
         future: Future[T] = self._pool.submit(work)
         future.add_done_callback(lambda f: self._completed.put(lambda: self._finish(f, done)))
+
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        self.run_blocking(work, done)
 
     def _finish(self, future: Future[T], done: Done[T]) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,21 @@ def test_every_version_creates_topics_that_take_writes(world: World) -> None:
         assert topic.num_partitions == (2 if version >= 5 else -1)
         assert topic.replication_factor == (1 if version >= 5 else -1)
         assert topic.topic_id == (world.image.topics[name].topic_id if version >= 7 else None)
+
+
+def test_a_topic_whose_log_could_not_be_made_is_no_success(make_world: MakeWorld) -> None:
+    world = make_world(dirs=2)
+    for directory in world.config.log_dirs:
+        Path(directory, "t-0").symlink_to("/nowhere")  # a name that is taken
+    (topic,) = world.ask(create(new("t"))).topics
+    assert topic.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "t-0" in topic.error_message
+    (topic,) = world.ask(create(new("u"))).topics
+    assert topic.error_code == 0
+    for directory in world.config.log_dirs:
+        Path(directory, "u-1").symlink_to("/nowhere")
+    more = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="u", count=2, assignments=None)])
+    assert codes(world.ask(more).results) == {"u": ErrorCode.KAFKA_STORAGE_ERROR}
 
 
 def test_the_answer_comes_when_the_partitions_are_there(make_world: MakeWorld) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import ottla
+from ottla import compiled
 
 # A group of commands that misbehave, put in beside the real ones.
 BOOM = """
@@ -37,7 +38,19 @@ def caused():
 def missing(): open("/no/such/file")
 
 @app.command()
+def extra(): raise ModuleNotFoundError("No module named 'pyarrow.json'", name="pyarrow.json")
+
+@app.command()
 def bug(): raise ZeroDivisionError
+
+@app.command()
+def logs():
+    import logging
+    logging.getLogger("ottla").debug("deep")
+    logging.getLogger("ottla").info("shallow")
+
+@app.command()
+def typo(): import ottla.no_such_module
 
 @app.command()
 def defects(): raise typer.Exit(1)
@@ -77,6 +90,7 @@ def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedPr
         ("locked", "ottla: /data is in use (stop the process that uses the directory, then try again)"),
         ("caused", "ottla: /data went offline (free some disk space, then try again)"),
         ("missing", "ottla: /no/such/file: No such file or directory (check the path)"),
+        ("extra", "ottla: this command needs pyarrow: pip install 'ottla[spark]'"),
     ],
 )
 def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command: str, message: str) -> None:
@@ -86,10 +100,13 @@ def test_an_error_is_one_line_with_what_to_do_next(boom: dict[str, str], command
     assert done.returncode == 2
 
 
-def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str]) -> None:
-    done = run("-c", START, "boom", "bug", env=boom)
+@pytest.mark.parametrize(
+    ("command", "error"), [("bug", "ZeroDivisionError"), ("typo", "ModuleNotFoundError")]
+)
+def test_an_error_in_ottla_itself_keeps_its_traceback(boom: dict[str, str], command: str, error: str) -> None:
+    done = run("-c", START, "boom", command, env=boom)
     assert "Traceback" in done.stderr
-    assert "ZeroDivisionError" in done.stderr
+    assert error in done.stderr
     assert done.returncode == 1
 
 
@@ -174,14 +191,15 @@ def test_wrong_usage_exits_with_2() -> None:
     assert run("-m", "ottla").returncode == 2
 
 
-def test_version_shows_ottla_python_kernel_codecs_and_libraries() -> None:
+def test_version_shows_ottla_python_what_is_compiled_codecs_and_libraries() -> None:
     text = run("-m", "ottla", "version").stdout
     facts = json.loads(run("-m", "ottla", "version", "--json").stdout)
     assert facts["ottla"] == ottla.__version__
-    assert facts["kernel"] in ("compiled", "interpreted")
+    assert facts["compiled"] + len(facts["interpreted"]) == len(compiled.meant())
     assert facts["codecs"] == ["none", "gzip", "snappy", "lz4", "zstd"]
     assert {"crc32c", "cramjam"} <= set(facts["libraries"])
-    for shown in (facts["ottla"], facts["python"], facts["kernel"], "zstd", facts["libraries"]["crc32c"]):
+    share = f"{facts['compiled']} of {len(compiled.meant())} modules"
+    for shown in (facts["ottla"], facts["python"], share, "zstd", facts["libraries"]["crc32c"]):
         assert shown in text
 
 
@@ -192,3 +210,21 @@ def test_a_group_says_of_each_command_what_it_does_in_a_whole_sentence(group: st
     assert commands.count("\n") >= 3
     assert "..." not in commands
     assert "completion" not in shown
+
+
+def test_the_version_in_one_line() -> None:
+    done = run("-m", "ottla", "--version")
+    assert (done.returncode, done.stdout) == (0, f"ottla {ottla.__version__}\n")
+
+
+def test_log_lines_of_any_command_are_shown_when_asked_for(boom: dict[str, str]) -> None:
+    done = run("-c", START, "--log-level", "debug", "--log-format", "json", "boom", "logs", env=boom)
+    entries = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(entry["level"], entry["message"]) for entry in entries] == [
+        ("DEBUG", "deep"),
+        ("INFO", "shallow"),
+    ]
+    assert run("-c", START, "boom", "logs", env=boom).stderr == ""
+    done = run("-c", START, "--log-level", "loud", "boom", "logs", env=boom)
+    assert done.returncode == 2
+    assert "'loud' is not one of debug, info, warning, error" in done.stderr

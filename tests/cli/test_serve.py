@@ -18,7 +18,7 @@ from tests.cli.serving import TIMEOUT_S, Serve, leaders
 from tests.ports import free_ports
 from tests.server.wire import wait_until
 
-from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
+from ottla.cli.serve_settings import Options, one_broker
 from ottla.errors import ConfigError
 
 ANY_PORT = ("--listen", "127.0.0.1:0")
@@ -195,13 +195,6 @@ class TestSettings:
         assert third.http.port == 9646
         assert third.config.log_dirs == (f"{tmp_path}/node.3",)
         assert third.store_path == f"{tmp_path}/ottla.db"
-
-    def test_settings_without_effect_are_named(self, tmp_path: Path) -> None:
-        options = Options(data=tmp_path, assignments=("num.io.threads=8", "retries.of.nothing=1"))
-        assert unknown_keys_warning(options) == (
-            "these settings have no effect: num.io.threads, retries.of.nothing"
-        )
-        assert unknown_keys_warning(Options(data=tmp_path)) is None
 
     @pytest.mark.parametrize("text", ["nowhere", "host:", "host:99999", "host:port"])
     def test_what_is_no_address_is_refused(self, tmp_path: Path, text: str) -> None:

@@ -72,10 +72,11 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             kafka="4",
         ),
         Known(
-            "A setting of ottla's own",
-            "Does not have it.",
-            "`ottla.decompression.max.bytes` caps what a compressed batch may unpack to.",
-            "A few bytes from a stranger must not fill the memory.",
+            "Settings of ottla's own",
+            "Does not have them.",
+            "`ottla.decompression.max.bytes` caps what a compressed batch may unpack to; `ottla.serve.open` says that "
+            "what was adopted from a guarded Kafka may be served openly.",
+            "A few bytes from a stranger must not fill the memory, and nothing is opened by mistake.",
             step=r"(CreateTopics|DescribeConfigs) v.*",
             path=r".*\.configs\.ottla\..*",
         ),

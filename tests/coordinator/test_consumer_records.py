@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,8 @@ from ottla.coordinator.consumer_records import (
 )
 from ottla.coordinator.group_records import GroupCodec, GroupRecord
 from ottla.logtools.coordinator_records import decode_group_record
+from ottla.logtools.fields import MalformedError
+from tests.strategies import damaged
 
 CODEC = GroupCodec()
 TOPIC = uuid.UUID("b9bbe6ca-548e-42e0-a4eb-4775cd0d76de")
@@ -137,10 +140,18 @@ def test_a_record_is_read_back_as_it_was_written(record: GroupRecord) -> None:
 
 
 @given(records, st.integers(0, 200))
-def test_a_record_that_is_cut_short_is_left_alone(record: GroupRecord, size: int) -> None:
+def test_a_record_that_is_cut_short_is_refused(record: GroupRecord, size: int) -> None:
     key, value = CODEC.encode(record)
     if value is not None and size < len(value):
-        assert CODEC.decode(key, value[:size]) is None
+        with pytest.raises(MalformedError):
+            CODEC.decode(key, value[:size])
+
+
+@given(records, st.data())
+def test_damaged_bytes_are_read_or_refused(record: GroupRecord, data: st.DataObject) -> None:
+    key, value = CODEC.encode(record)
+    with suppress(MalformedError):
+        CODEC.decode(damaged(key, data), damaged(value or b"", data))
 
 
 def test_a_dump_names_the_fields() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.transaction_records import Status, Transaction, TransactionCodec, TransactionRecord
+from ottla.logtools.fields import MalformedError
 from ottla.storage.layout import TopicPartition
+from tests.strategies import damaged
 
 CODEC = TransactionCodec()
 int64 = st.integers(-1, 2**63 - 1)
@@ -68,5 +72,13 @@ def test_the_old_version_is_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [(None, None), (b"\0\1\0\1x", None), (b"\0\0\0\1x", b"\0\1\0"), (b"\0", b"")]
 )
-def test_what_cannot_be_read_is_left_alone(key: bytes | None, value: bytes | None) -> None:
-    assert CODEC.decode(key, value) is None
+def test_what_cannot_be_read_is_refused(key: bytes | None, value: bytes | None) -> None:
+    with pytest.raises(MalformedError):
+        CODEC.decode(key, value)
+
+
+@given(transactions, st.data())
+def test_damaged_bytes_are_read_or_refused(value: Transaction, data: st.DataObject) -> None:
+    key, written = CODEC.encode(TransactionRecord("t", value))
+    with suppress(MalformedError):
+        CODEC.decode(damaged(key, data), damaged(written or b"", data))

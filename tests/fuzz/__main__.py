@@ -43,7 +43,7 @@ def build() -> Path:
         )
         for name in kernels.FILES
     ]
-    compiled = cythonize(extensions, language_level=3, quiet=True)
+    compiled = cythonize(extensions, build_dir=str(BUILD / "c"), language_level=3, quiet=True)
     command = Distribution({"ext_modules": compiled}).get_command_obj("build_ext")
     command.build_lib, command.build_temp, command.parallel = str(BUILD), str(BUILD / "tmp"), 2
     command.ensure_finalized()

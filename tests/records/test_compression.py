@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ottla.errors import CorruptRecordError, DecompressionLimitError
 from ottla.records.codec import Codec
 from ottla.records.compression import compress, decompress, windows
+from ottla.records.lz4_frame import _xxh32_short
 
 COMPRESSING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 TEXT = b"".join(b'{"id": %d, "name": "user-%d"}' % (n, n * 7919 % 1000) for n in range(40))
@@ -228,7 +229,9 @@ class TestLz4:
         def header(checksum: int) -> bytes:
             return struct.pack("<4sBBQB", b"\x04\x22\x4d\x18", 0x68, block_code << 4, content_size, checksum)
 
-        taken = [value for value in range(256) if complaint(our_lz4, header(value) + LZ4_END) == "none"]
+        taken = [
+            value for value in range(256) if "checksum" not in complaint(our_lz4, header(value) + LZ4_END)
+        ]
         assert len(taken) == 1
         assert "headerChecksum" not in complaint(cramjam.lz4.decompress, header(taken[0]) + LZ4_END)
         if checksum not in taken:
@@ -239,6 +242,19 @@ class TestLz4:
         frame = lz4_frame_by(content_checksum=content_checksum, block_linked=False)
         assert frame[4] & 0x10
         assert decompress(Codec.LZ4, frame, 1 << 20) == TEXT
+
+    @pytest.mark.parametrize(
+        ("named", "expected"), [(6, "none"), (7, "content size"), (2**63, "content size")]
+    )
+    def test_a_content_size_that_lies_is_corrupt_because_clients_never_get_past_it(
+        self, named: int, expected: str
+    ) -> None:
+        descriptor = struct.pack("<BBQ", 0x68, 0x40, named)
+        checksum = _xxh32_short(descriptor) >> 8 & 0xFF
+        block = struct.pack("<I", 6 | 0x8000_0000) + b"stored"
+        frame = b"\x04\x22\x4d\x18" + descriptor + bytes([checksum]) + block + LZ4_END
+        assert expected in complaint(our_lz4, frame)
+        assert (complaint(cramjam.lz4.decompress, frame) == "none") is (expected == "none")
 
     def test_a_wrong_block_checksum_is_corrupt(self) -> None:
         frame = bytearray(lz4_frame_by(content_checksum=False, block_linked=False))

@@ -89,11 +89,44 @@ def test_logs_are_flushed_by_time(tmp_path: Path) -> None:
     world = World(str(tmp_path), log_flush_scheduler_interval_ms=1000)
     world.make_topic("t", leading(), flush_ms=5000)
     world.append()
-    pass_time(world, 29_000)
+    pass_time(world, 4_000)
     assert world.log().recovery_point == 0
-    pass_time(world, 6_000)
+    pass_time(world, 1_000)
     assert world.log().recovery_point == 1
+    world.append()
+    pass_time(world, 4_000)  # counted from the last flush
+    assert world.log().recovery_point == 1
+    pass_time(world, 1_000)
+    assert world.log().recovery_point == 2
     world.logs.abandon()
+
+
+def test_flush_ms_works_by_itself_and_no_record_waits_twice_as_long(world: World) -> None:
+    """Kafka also wants log.flush.scheduler.interval.ms; here the shortest flush.ms of all topics is enough."""
+    world.make_topic("t", leading(), flush_ms=5000)
+    pass_time(world, 4_999)
+    world.append()
+    pass_time(world, 1)
+    assert world.log().recovery_point == 1  # the last flush was long ago
+    world.append()
+    pass_time(world, 9_999)
+    assert world.log().recovery_point == 2
+
+
+def test_a_shorter_flush_ms_counts_from_when_it_is_set(world: World) -> None:
+    world.make_topic("t", leading(), flush_ms=600_000)
+    world.append()
+    pass_time(world, 2_000)
+    world.make_topic("t", leading(), flush_ms=1000)
+    pass_time(world, 1_000)
+    assert world.log().recovery_point == 1
+
+
+def test_flush_ms_also_holds_where_flush_messages_has_lent_the_log(world: World) -> None:
+    world.make_topic("t", leading(), flush_ms=5000, flush_messages=100)
+    world.append(count=3)
+    pass_time(world, 5_000)
+    assert world.log().recovery_point == 3
 
 
 @pytest.mark.parametrize("flush_messages", [1, 2**63 - 1])

@@ -73,6 +73,53 @@ def test_one_sync_serves_all_appends_that_wait(durable: Durable) -> None:
     assert durable.syncs == 2, "one for the first, one for all that came while that was under way"
 
 
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_with_a_larger_number_the_append_that_reaches_it_waits_for_the_disk(
+    durable: Durable, acks: int
+) -> None:
+    world = durable.world
+    world.make_topic("t", leading(), leading(), flush_messages=5)
+    world.append(count=5)
+    durable.runtime.run_pending()
+    durable.fs.seen.clear()
+    early = [world.append(count=2, acks=acks), world.append(count=2, acks=acks)]
+    durable.runtime.run_pending()
+    assert [told.only.error_code for told in early] == [0, 0]
+    assert durable.syncs == 0
+    durable.fs.fault = Fault(SYNC_LOG, error=errno.EIO)
+    told = world.append(acks=acks)
+    durable.runtime.run_pending()
+    assert told.only.error_code == ErrorCode.KAFKA_STORAGE_ERROR, "it was not answered before the flush"
+
+
+def test_with_a_larger_number_records_are_counted_from_the_last_flush(durable: Durable) -> None:
+    world = durable.world
+    world.make_topic("t", leading(), leading(), flush_messages=5)
+    durable.runtime.run_pending()
+    points = []
+    for _ in range(6):
+        told = world.append(count=2)
+        durable.runtime.run_pending()
+        assert told.only.error_code == 0
+        points.append(world.log().recovery_point)
+    assert points == [0, 0, 6, 6, 6, 12]
+    assert world.log().high_watermark == 12
+
+
+def test_with_a_larger_number_records_are_read_before_they_are_flushed(durable: Durable) -> None:
+    """As in Kafka: only the append that asks for a flush waits for one."""
+    world = durable.world
+    world.make_topic("t", leading(), leading(), flush_messages=5)
+    durable.runtime.run_pending()
+    world.append(count=2)
+    durable.runtime.run_pending()
+    for isolation in (Isolation.HIGH_WATERMARK, Isolation.COMMITTED):
+        fetched = world.fetch(FetchEntry(T0, None, 0, 1000), isolation=isolation)
+        durable.runtime.run_pending()
+        assert fetched.only.size_bytes > 0, isolation
+    assert world.log().recovery_point == 0
+
+
 def test_each_log_of_a_group_is_synced_once(durable: Durable) -> None:
     world = durable.world
     world.append(T0)

@@ -87,6 +87,30 @@ def test_the_checkpoint_survives_a_restart(
     assert again.clean() is again.get(A)
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_reads_and_writes_stay_below_the_rate(
+    manager: LogManager, runtime: SimulatedRuntime, threads: int
+) -> None:
+    """Both passes read what is dirty, and what is kept is written; each thread has its share of the rate."""
+    config = BrokerConfig(
+        log_dirs=("/d",), log_cleaner_io_max_bytes_per_second=1000.0, log_cleaner_threads=threads
+    )
+    manager.configure_broker(config)
+    log = fill(manager, A, 20)
+    dirty = sum(segment.size for segment in log.segments)
+    began_ms = runtime.monotonic_ms()
+    assert manager.clean() is log
+    runtime.run_pending()
+    moved = 2 * dirty + sum(segment.size for segment in log.segments)
+    assert runtime.monotonic_ms() - began_ms == pytest.approx(moved * threads, abs=20)
+
+
+def test_the_number_of_threads_can_change_while_it_runs(manager: LogManager) -> None:
+    assert manager.cleaner.may_start
+    manager.configure_broker(BrokerConfig(log_dirs=("/d",), log_cleaner_threads=0))
+    assert not manager.cleaner.may_start
+
+
 def test_only_as_many_logs_as_threads_are_cleaned_at_once(
     manager: LogManager, runtime: SimulatedRuntime
 ) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
+from itertools import accumulate
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.errors import CorruptIndexError, IndexFullError, StorageError
+from ottla.storage.fs import RealFileSystem
 from ottla.storage.offset_index import OffsetIndex
 from ottla.testing.disk import SimulatedDisk
 from tests.storage.world import World
@@ -248,3 +252,35 @@ def test_opening_for_append_again_keeps_what_was_gathered(any_world: World) -> N
 def test_a_close_writes_nothing(any_world: World) -> None:
     make(any_world, 2).close()
     assert any_world.read(NAME) == bytes(64 * 8)
+
+
+@pytest.mark.parametrize("keep", [0, 3, 8, 4096, 4100])
+def test_a_file_that_was_cut_from_outside_costs_time_and_nothing_else(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "00000000000000000000.index"
+    index = OffsetIndex(RealFileSystem(), str(path), 0, 1 << 20, writable=True)
+    index.open_for_append(1 << 20)
+    for number in range(1, 2001):
+        index.append(number * 10, number * 4096)
+    assert index.lookup(19_999) == (19_990, 1999 * 4096)
+    with path.open("r+b") as file:
+        file.truncate(keep)
+    index.release()
+    for offset in (5, 10, 999, 19_999, 30_000):
+        found = index.lookup(offset)
+        assert found[0] <= offset
+        assert found == (0, 0) or found == (found[0], found[0] // 10 * 4096)
+
+
+@given(st.lists(st.integers(1, 5000), min_size=1, max_size=3000), st.data())
+@settings(max_examples=30, deadline=None)
+def test_lookups_in_uneven_indexes_agree_with_a_plain_search(steps: list[int], data: st.DataObject) -> None:
+    disk = SimulatedDisk()
+    disk.make_dir("/d")
+    index = OffsetIndex(disk, "/d/0.index", 0, 1 << 20, writable=True)
+    index.open_for_append(1 << 20)
+    offsets = list(accumulate(steps))
+    for position, offset in enumerate(offsets, 1):
+        index.append(offset, position)
+    for target in data.draw(st.lists(st.integers(-1, offsets[-1] + 10), max_size=20)):
+        slot = bisect_right(offsets, target) - 1
+        assert index.lookup(target) == ((offsets[slot], slot + 1) if slot >= 0 else (0, 0))

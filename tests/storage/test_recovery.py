@@ -307,14 +307,16 @@ def test_batches_of_an_earlier_epoch_are_not_looked_for(any_world: World) -> Non
         append(log, 2, producer_id=1, producer_epoch=1, base_sequence=8)
 
 
-def test_a_disk_that_fails_while_batches_are_looked_for_goes_offline(world: World) -> None:
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_disk_that_fails_while_batches_are_looked_for_goes_offline(world: World, suffix: str) -> None:
     written(world, close=True)
     faulty = FaultyFileSystem(world.fs)
     world.dir = LogDir(faulty, world.root)
     log = world.load(clean=True, **DENSE)
     before = faulty.seen.copy()
     append(log, 2, producer_id=1, producer_epoch=0, base_sequence=2)
-    (point,) = (point for point in faulty.seen - before if point.kind == "read")
+    new = faulty.seen - before
+    point = next(point for point in new if point.kind == "read" and point.target.endswith(suffix))
     log.close()
     log = world.load(clean=True, **DENSE)
     faulty.fault = Fault(point, faulty.seen[point], errno.EIO)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
 
 from ottla.errors import BrokerError, ConfigError
@@ -229,3 +230,24 @@ def test_time_goes_on_after_it_was_moved_and_survives_a_restart() -> None:
         assert abs(now_ms - time.time() * 1000 - DAY_MS) < 60_000
         with pytest.raises(ValueError, match="pass"):
             broker.clock.advance(-1)
+
+
+def test_a_broker_that_cannot_start_leaves_nothing_behind() -> None:
+    """Not even its port and its directory: a ResourceWarning would fail the test."""
+    broker = EmbeddedBroker({"ssl.keystore.location": "/x"})
+    with pytest.raises(ConfigError, match="would have no effect"), broker:
+        pass
+    assert not os.path.exists(broker.data)
+
+
+def test_settings_of_the_cleaner_can_change_while_it_runs_and_hold_after_a_restart() -> None:
+    with EmbeddedBroker({"log.cleaner.threads": 0}) as broker:
+        assert not broker.broker.logs.cleaner.may_start
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        entry = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(60)
+        assert broker.broker.logs.cleaner.may_start
+        broker.restart()
+        assert broker.broker.logs.cleaner.may_start

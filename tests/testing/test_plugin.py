@@ -57,6 +57,16 @@ def test_a_line_that_is_no_setting_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_setting_that_nobody_has_fails_the_test_and_names_what_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "test_own.py").write_text("def test_it(ottla_broker): pass")
+    said = run_pytest(tmp_path, "ottla_broker_properties = num.partitons=3")
+    assert (
+        "ConfigError: neither ottla nor Kafka has the setting num.partitons (did you mean num.partitions?)"
+        in said
+    )
+    assert "1 error" in said
+
+
 IMPORTS = """
 import sys
 import pytest

@@ -20,6 +20,7 @@ from typing import Final
 
 from ottla.api.access import Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.produce_internal import check_internal
 from ottla.api.produce_transactions import check_transaction
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -83,10 +84,10 @@ class _Produce:
         else:
             layout = self._layout = _Layout(self._services, self._call)
             layout.lay_out(self._request)
-            if layout.has_transactional:
-                self._check_transaction(layout)
+            if layout.has_internal:
+                self._check_internal(layout)
             else:
-                self._append(layout.entries)
+                self._append_laid_out(layout)
         self._is_waiting = self._answer is PENDING  # for a coordinator, replicas, or this broker's own disk
         if self._is_waiting:
             self._let_go_of_records()
@@ -108,6 +109,22 @@ class _Produce:
         if wait is not None:
             self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
 
+    def _append_laid_out(self, layout: _Layout) -> None:
+        if layout.has_transactional:
+            self._check_transaction(layout)
+        else:
+            self._append(layout.entries)
+
+    def _check_internal(self, layout: _Layout) -> None:
+        """Append what the coordinators will understand."""
+
+        def checked(refused: Mapping[TopicPartition, tuple[ErrorCode, str | None]]) -> None:
+            layout.refuse(refused)
+            self._append_laid_out(layout)
+
+        layout.copy_records()
+        check_internal(self._services, layout.entries, checked)
+
     def _check_transaction(self, layout: _Layout) -> None:
         """Append what the coordinator of the transaction agrees to."""
         is_answered = False
@@ -120,8 +137,7 @@ class _Produce:
 
         check_transaction(self._services, self._call, self._request, layout.entries, checked)
         if not is_answered:
-            # The buffer goes back to the connection before the answer comes.
-            layout.entries = [(key, bytearray(records)) for key, records in layout.entries]
+            layout.copy_records()
 
     def _only_entry(self) -> list[tuple[TopicPartition, Bytes]] | None:
         """What to append, if it is for one partition and there is nothing against it that can be seen before."""
@@ -199,7 +215,7 @@ class _Layout:
     """A request part by part: what can be appended, and the response, filled in when that is done."""
 
     __slots__ = (
-        "_call", "_has_valid_acks", "_response", "_services", "_slots", "entries", "has_failed",
+        "_call", "_has_valid_acks", "_response", "_services", "_slots", "entries", "has_failed", "has_internal",
         "has_transactional",
     )  # fmt: skip
 
@@ -211,6 +227,7 @@ class _Layout:
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
         self._has_valid_acks = True  # if not, that is told before anything about the partition
         self.has_failed = False
+        self.has_internal = False
         self.has_transactional = False
 
     def lay_out_only_one(self, request: ProduceRequest, name: str) -> None:
@@ -249,6 +266,10 @@ class _Layout:
         return transactional_id is not None and self._services.authorizer.allows(
             self._call.peer, _WRITE, Resource.TRANSACTIONAL_ID, transactional_id
         )
+
+    def copy_records(self) -> None:
+        """The receive buffer goes back to the connection before the answer comes."""
+        self.entries = [(key, bytearray(records)) for key, records in self.entries]
 
     def refuse(self, refused: Mapping[TopicPartition, tuple[ErrorCode, str | None]]) -> None:
         """Leave out entries that must not be appended."""
@@ -298,6 +319,7 @@ class _Layout:
             elif is_closed and self._has_valid_acks:
                 self._refuse(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
             else:
+                self.has_internal |= self._has_valid_acks and name in INTERNAL_TOPICS
                 self._enter(TopicPartition(name, data.index), data.records or b"", slot)
         if slots:
             self._response.responses.append(

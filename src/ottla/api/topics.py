@@ -40,6 +40,7 @@ from ottla.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from ottla.storage.layout import TopicPartition
 
 _DELETION_DISABLED_SINCE = 3
 _DELETE_BY_STATE_SINCE = 6
@@ -68,6 +69,22 @@ def _change(
     services.metadata.change(command, finish)
 
 
+def _with_logs(services: Services, result: Result) -> Result:
+    """An error instead of a success where a log of the topic could not be made on this broker."""
+    topic = services.metadata.image.topics.get(result.name or "")
+    if not result.ok or topic is None:
+        return result
+    for number in range(len(topic.partitions)):
+        hosted = services.replicas.partition(TopicPartition(topic.name, number))
+        if hosted is not None and hosted.is_offline:
+            text = (
+                f"The topic is there, but the log of {hosted.key} could not be made; the broker's log says why. "
+                "Free space, or put another directory into log.dirs, and start the broker again."
+            )
+            return Result(result.name, ErrorCode.KAFKA_STORAGE_ERROR, text)
+    return result
+
+
 # -- CreateTopics
 
 
@@ -89,7 +106,8 @@ def create_topics(services: Services, call: Call, request: CreateTopicsRequest) 
 
     def done(results: Sequence[Result]) -> None:
         settings: _Settings = {}
-        topics = [_created(services, call, one, settings) for one in (*results, *refused)]
+        made = [one if request.validate_only else _with_logs(services, one) for one in results]
+        topics = [_created(services, call, one, settings) for one in (*made, *refused)]
         call.reply(CreateTopicsResponse(topics=topics))
 
     _change(services, command, [topic.name for topic in wanted], done)
@@ -216,7 +234,8 @@ def create_partitions(services: Services, call: Call, request: CreatePartitionsR
         return controller.create_partitions(image, wanted, validate_only=request.validate_only)
 
     def done(results: Sequence[Result]) -> None:
-        call.reply(CreatePartitionsResponse(results=[_grown(one) for one in (*results, *refused)]))
+        grown = [one if request.validate_only else _with_logs(services, one) for one in results]
+        call.reply(CreatePartitionsResponse(results=[_grown(one) for one in (*grown, *refused)]))
 
     _change(services, command, [topic.name for topic in wanted], done)
     return PENDING

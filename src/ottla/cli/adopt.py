@@ -21,7 +21,8 @@ _HELP = """\
 Take over the data of a KRaft Kafka broker: topics keep their names, ids, settings and records.
 
 Give every directory of `log.dirs`; the broker must be stopped. Nothing but ottla.db is written (to the first of
-them), and doing it again does no harm. Then `ottla serve --data DIR` serves it.
+them), and doing it again does no harm. Then `ottla serve --data DIR` serves it. What a Kafka with TLS, SASL or ACLs
+has left is only served when `ottla serve` is told that everybody may have it.
 
 \b
 Examples:
@@ -62,6 +63,7 @@ def _fields(taken: Adopted) -> dict[str, Any]:
         ],
         "broker_configs": {"" if node is None else str(node): c for node, c in found.broker_configs.items()},
         "left_alone": found.left_alone,
+        "security": found.security,
         "notes": found.notes,
     }
 

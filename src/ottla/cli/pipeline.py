@@ -127,6 +127,6 @@ def init(
     Example:
       ottla pipeline init orders.toml
     """
-    from ottla.cli import pipeline_work as work
+    from ottla.cli.pipeline_init import init as write
 
-    work.init(file)
+    write(file)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ottla.cli.client import columns, complain, misuse
+from ottla.cli.client import columns, complain
 from ottla.cli.pipeline_progress import make_watcher
 from ottla.errors import BrokerError, ConfigError, PipelineFileError
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 @contextmanager
 def _spark(pipeline: Pipeline, master: str | None, remote: str | None) -> Iterator[SparkSession]:
     """A session that is stopped at the end; what Spark raises is told in a line."""
-    try:
-        from ottla.spark.session import open_session
-    except ModuleNotFoundError as error:
-        misuse(f'{error.name} is not installed (pip install "ottla[spark]")')
+    from ottla.spark.session import open_session
+
     settings = {}
     if pipeline.sink.format == "topic":
         # A batch that is done again must have the same rows in the same tasks.
@@ -138,17 +136,6 @@ def compact(file: Path) -> None:
         print(table_sink(pipeline).compact())
     finally:
         checkpoint.release()
-
-
-def init(file: Path) -> None:
-    from ottla.spark.pipeline.example import example_text
-
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(example_text())
-    except FileExistsError:
-        misuse(f"{file} is there already")
-    print(f"written: {file}; try it with `ottla pipeline validate {file}`")
 
 
 def _needs_table(pipeline: Pipeline) -> None:

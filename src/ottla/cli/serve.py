@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ottla.cli.logs import FORMATS, LEVELS
 from ottla.errors import BrokerError, ConfigError
 
 _HELP = """\
@@ -51,7 +52,12 @@ def run(words: Sequence[str]) -> None:
     if given.brokers == 1 or given.node is not None:
         from ottla.cli.serve_one import run_broker
 
-        run_broker(options, log_requests=given.log_requests, json_logs=given.log_format == "json")
+        run_broker(
+            options,
+            log_requests=given.log_requests,
+            log_level=given.log_level,
+            log_format=given.log_format,
+        )
         return
     from ottla.cli.serve_many import run_brokers
 
@@ -85,11 +91,18 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--http",
         metavar="HOST:PORT",
-        default="127.0.0.1:9644",
-        help="where /metrics and /healthz are; `off` for nowhere (default: %(default)s)",
+        help="where /metrics and /healthz are; `off` for nowhere (default: 127.0.0.1:9644, or another port if "
+        "that one is taken)",
     )
     add("--log-requests", action="store_true", help="one line for every request")
-    add("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    add(
+        "--log-level",
+        type=str.lower,
+        choices=LEVELS,
+        default="info",
+        help="which log lines are shown (default: info)",
+    )
+    add("--log-format", choices=FORMATS, default="text", help="how log lines look (default: text)")
     add("--node", type=int, help=argparse.SUPPRESS)
     return parser
 

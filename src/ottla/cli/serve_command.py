@@ -13,4 +13,4 @@ app = typer.Typer()
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 )
 def serve(context: typer.Context) -> None:
-    served.run(context.args)
+    served.run([*(context.obj or ()), *context.args])

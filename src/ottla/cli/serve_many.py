@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+REFUSED = 2  # how a broker ends that was given something it cannot start with
 RESTART_AFTER_S = (0.1, 0.5, 2.0, 5.0)  # longer each time one does not stay up
 STAYED_UP_S = 10.0
 
@@ -20,6 +21,7 @@ class _Child:
         self.node = node
         self._words = words
         self.failures = 0
+        self.refused = False  # it never came up, and would not the next time
         self.start_at = 0.0
         self.started = 0.0
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,6 +43,9 @@ class _Child:
         code = self.process.poll()
         if code is None:
             return
+        if code == REFUSED and not self.failures:
+            self.process, self.refused = None, True
+            return
         self.failures = 1 if now - self.started > STAYED_UP_S else self.failures + 1
         wait_s = RESTART_AFTER_S[min(self.failures, len(RESTART_AFTER_S)) - 1]
         print(f"ottla: node {self.node} ended with {code}; starting it again in {wait_s} s", file=sys.stderr)
@@ -49,6 +54,8 @@ class _Child:
 
 def run_brokers(count: int, words: Sequence[str]) -> None:
     """Run nodes 1 to `count` until SIGTERM or Ctrl-C; then every one is stopped in order.
+
+    One that cannot be started with what it was given ends all of them, with its exit code.
 
     words: what `ottla serve` was called with, which each of them is called with too
     """
@@ -61,7 +68,8 @@ def run_brokers(count: int, words: Sequence[str]) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    while not stopping:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as one broker does
+    while not stopping and not any(child.refused for child in children):
         for child in children:
             child.look()
         time.sleep(0.1)
@@ -70,3 +78,5 @@ def run_brokers(count: int, words: Sequence[str]) -> None:
         process.send_signal(signal.SIGTERM)
     for process in running:
         process.wait()
+    if any(child.refused for child in children):
+        sys.exit(REFUSED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import logging
 import os
 import signal
@@ -13,23 +12,25 @@ import time
 
 import uvloop
 
+from ottla import compiled
 from ottla.broker import Broker
-from ottla.cli.serve_settings import Options, one_broker, unknown_keys_warning
+from ottla.cli.logs import set_up_logging
+from ottla.cli.serve_settings import Options, notes, one_broker
 from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
 
 log = logging.getLogger("ottla")
 
 
-def run_broker(options: Options, *, log_requests: bool, json_logs: bool) -> None:
+def run_broker(options: Options, *, log_requests: bool, log_level: str, log_format: str) -> None:
     """Start, say so, wait for a signal, stop cleanly."""
-    _set_up_logging(json_logs=json_logs)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes takes no broker with it
+    set_up_logging(log_level, log_format)
     settings = one_broker(options)
     if log_requests:
         settings = dataclasses.replace(settings, make_dispatcher=logging_dispatcher)
-    warning = unknown_keys_warning(options)
-    if warning:
-        log.warning(warning)
+    for level, note in notes(options):
+        log.log(level, note)
     uvloop.run(_serve(Broker(settings), is_child=options.node is not None))
 
 
@@ -38,6 +39,7 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, _hung_up)
     if is_child:
         loop.add_reader(
             sys.stdin.fileno(), stop.set
@@ -46,6 +48,9 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
     print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
+    if slow := compiled.interpreted():
+        share = f"{len(slow)} of {len(compiled.meant())} modules"
+        log.warning("slow: %s run interpreted; `ottla version` lists them. %s", share, compiled.REMEDY)
     if broker.http is not None:
         log.info("metrics at http://%s/metrics", broker.http)
     rest = asyncio.ensure_future(import_the_rest(metrics=broker.http is not None))
@@ -58,10 +63,24 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
         loop.remove_reader(sys.stdin.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.remove_signal_handler(number)  # a second one ends the process at once
+    began = time.monotonic()
     await broker.stop()
     if broker.halted.is_set():
         log.error("every log directory is offline; nothing can be served")
         sys.exit(1)
+    _tell_of_the_stop(broker, round((time.monotonic() - began) * 1000))
+
+
+def _hung_up() -> None:
+    log.info("SIGHUP is ignored: settings are read at the start; SIGTERM stops the broker")
+
+
+def _tell_of_the_stop(broker: Broker, took_ms: int) -> None:
+    offline = [path for path in broker.settings.config.log_dirs if path not in broker.clean_dirs]
+    if offline:
+        log.warning("stopped, but not cleanly: %s will be recovered at the next start", ", ".join(offline))
+    else:
+        log.info("stopped cleanly: %d partitions flushed in %d ms", broker.flushed_partitions, took_ms)
 
 
 class _Progress:
@@ -83,29 +102,3 @@ def _age_ms() -> int:
         started_ticks = int(file.read().rpartition(")")[2].split()[19])
     since_boot_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     return round((since_boot_s - started_ticks / os.sysconf("SC_CLK_TCK")) * 1000)
-
-
-def _set_up_logging(*, json_logs: bool) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if json_logs else logging.Formatter(_TEXT))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-
-
-_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-class _JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
-        return json.dumps(entry)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.broker import Address, Settings
-from ottla.config import BrokerConfig
-from ottla.config.broker_config import unknown_keys
-from ottla.config.properties import load_properties
+from ottla.config import BrokerConfig, check_known, load_properties, other_keys, unknown_text
 from ottla.errors import ConfigError
 
 DEFAULT_LISTEN = Address("127.0.0.1", 9092)
+DEFAULT_HTTP = "127.0.0.1:9644"
 STORE = "ottla.db"
 _EVERYWHERE = ("", "0.0.0.0", "::", "[::]")
 
@@ -28,7 +28,7 @@ class Options:
     advertise: str | None = None
     config: Path | None = None
     assignments: Sequence[str] = ()
-    http: str = "off"
+    http: str | None = "off"  # None: not asked for, so it is served where there is room
     node: int | None = None  # which of several brokers this process is
 
 
@@ -48,14 +48,28 @@ def parse_address(text: str, what: str) -> Address:
 
 def read_options(options: Options) -> dict[str, str]:
     """All properties that were given; what stands on the command line wins over the file."""
+    return _read_file(options) | _read_assignments(options)
+
+
+def _read_file(options: Options) -> dict[str, str]:
+    if options.config is None:
+        return {}
+    try:
+        return load_properties(options.config.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{options.config} is not a server.properties: no UTF-8 at byte {error.start}"
+        ) from error
+
+
+def _read_assignments(options: Options) -> dict[str, str]:
     properties: dict[str, str] = {}
-    if options.config is not None:
-        properties.update(load_properties(options.config.read_text(encoding="utf-8")))
     for assignment in options.assignments:
         key, equals, value = assignment.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--set {assignment!r} is not KEY=VALUE, as in num.partitions=3")
         properties[key.strip()] = value.strip()
+    check_known(properties)
     return properties
 
 
@@ -79,15 +93,25 @@ def one_broker(options: Options) -> Settings:
     else:
         properties["log.dirs"] = str(data / f"node.{node}")
         properties["node.id"] = str(node)
+    _refuse_controller(properties)
     config = BrokerConfig.from_properties(properties)
     shift = 0 if node is None else node - 1
     listen = _shifted(_listen(options, config, properties), shift)
     advertise = _advertise(options, config, properties, listen)
     if options.advertise is not None:
         advertise = _shifted(advertise, shift)
-    http = None if options.http == "off" else _shifted(parse_address(options.http, "--http"), shift)
+    http_place = options.http or DEFAULT_HTTP
+    http = None if http_place == "off" else _shifted(parse_address(http_place, "--http"), shift)
     config = BrokerConfig.from_properties(_with_addresses(options, properties, listen, advertise))
-    return Settings(config, str(data / STORE), listen, advertise, http, shares_store=node is not None)
+    return Settings(
+        config,
+        str(data / STORE),
+        listen,
+        advertise,
+        http,
+        http_may_move=options.http is None,
+        shares_store=node is not None,
+    )
 
 
 def _with_addresses(
@@ -118,12 +142,15 @@ def _listen(options: Options, config: BrokerConfig, properties: Mapping[str, str
 
 
 def _listener_address(listeners: Sequence[str], not_ours: Sequence[str], key: str) -> Address:
-    """The one PLAINTEXT listener; those of a Kafka controller are left out."""
+    """The one listener for clients, which is PLAINTEXT; those of a Kafka controller are left out."""
     ours = [entry for entry in listeners if entry.partition("://")[0] not in not_ours]
-    plain = [entry for entry in ours if entry.upper().startswith("PLAINTEXT://")] or ours[:1]
-    if not plain:
+    if not ours:
         raise ConfigError(f"{key} has no listener for clients; add PLAINTEXT://127.0.0.1:9092")
-    return parse_address(plain[0].partition("://")[2], key)
+    if len(ours) > 1:
+        raise ConfigError(
+            f"{key} has {len(ours)} listeners for clients ({', '.join(ours)}), and ottla opens one; keep one of them"
+        )
+    return parse_address(ours[0].partition("://")[2], key)
 
 
 def _advertise(
@@ -161,7 +188,28 @@ def refuse_one(data: Path) -> None:
         )
 
 
-def unknown_keys_warning(options: Options) -> str | None:
-    """One line that names the keys which have no effect here."""
-    unknown = unknown_keys(read_options(options))
-    return f"these settings have no effect: {', '.join(unknown)}" if unknown else None
+def _refuse_controller(properties: Mapping[str, str]) -> None:
+    roles = [role.strip() for role in properties.get("process.roles", "broker").split(",")]
+    if "broker" not in roles:
+        raise ConfigError(
+            f"process.roles={properties['process.roles']} is that of a controller, which ottla does not have: "
+            "it keeps what a controller knows in ottla.db; take the file of a broker"
+        )
+
+
+def notes(options: Options) -> Iterator[tuple[int, str]]:
+    """What to say of the settings, with the level to say it at: each kind of key without effect in one line."""
+    properties = read_options(options)
+    inert, unknown = other_keys(properties)
+    if unknown:
+        yield logging.WARNING, f"neither ottla nor Kafka has these settings: {unknown_text(unknown)}"
+    if inert:
+        yield logging.WARNING, f"these settings of Kafka have no effect here: {', '.join(inert)}"
+    config = BrokerConfig.from_properties(properties)
+    entries = config.listeners if "listeners" in properties else ()
+    for entry in entries:
+        if entry.partition("://")[0] in config.controller_listener_names:
+            yield (
+                logging.INFO,
+                f"{entry} is a controller's listener; ottla has no controller and does not open it",
+            )

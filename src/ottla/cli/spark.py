@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -37,14 +35,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line
 WriteOption = Annotated[
     bool, typer.Option("--write", help="Do it. Without this, only say what would be done.")
 ]
-
-
-@app.callback()
-def _root() -> None:
-    """Look for Spark before anything else."""
-    if find_spec("pyspark") is None:
-        print("ottla: these commands need Spark: pip install 'ottla[spark]'", file=sys.stderr)
-        raise typer.Exit(2)
 
 
 @app.command()

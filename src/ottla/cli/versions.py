@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import platform
 import re
+import textwrap
 from dataclasses import asdict, dataclass
-from importlib import metadata
+from importlib import import_module, metadata
 
 import ottla
+from ottla import compiled
 
 
 @dataclass(frozen=True)
@@ -16,20 +18,25 @@ class Versions:
     ottla: str
     python: str
     platform: str
-    kernel: str
+    compiled: int
+    interpreted: list[str]  # though it was meant to be compiled
     codecs: list[str]
     libraries: dict[str, str]
 
 
 def collect() -> Versions:
-    from ottla.records import kernel
     from ottla.records.codec import Codec
 
+    names = compiled.meant()
+    for name in names:
+        import_module(name)  # so that it is told how each was loaded, not how it might be
+    interpreted = compiled.interpreted()
     return Versions(
         ottla=ottla.__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=f"{platform.system()} {platform.machine()}",
-        kernel="compiled" if kernel.COMPILED else "interpreted",
+        compiled=len(names) - len(interpreted),
+        interpreted=interpreted,
         codecs=[codec.name.lower() for codec in Codec],
         libraries=_libraries(),
     )
@@ -53,13 +60,18 @@ def as_json(versions: Versions) -> str:
 
 
 def as_text(versions: Versions) -> str:
-    slow = " (slow: install a C compiler, then install ottla again)"
     rows = {
         "ottla": versions.ottla,
         "python": f"{versions.python}, {versions.platform}",
-        "kernel": versions.kernel + (slow if versions.kernel == "interpreted" else ""),
+        "compiled": f"{versions.compiled} of {versions.compiled + len(versions.interpreted)} modules",
         "codecs": " ".join(versions.codecs),
         **versions.libraries,
     }
     width = max(map(len, rows))
-    return "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+    text = "\n".join(f"{name:{width}}  {value}" for name, value in rows.items())
+    return f"{text}\n\n{_slow(versions.interpreted)}" if versions.interpreted else text
+
+
+def _slow(interpreted: list[str]) -> str:
+    names = textwrap.fill(" ".join(interpreted), 100, initial_indent="  ", subsequent_indent="  ")
+    return f"Slow, because these run interpreted:\n{names}\n{compiled.REMEDY}"

@@ -17,11 +17,11 @@ from ottla.cluster.kraft_log import KraftMetadata, read_kraft_metadata
 from ottla.cluster.outcome import Outcome
 from ottla.cluster.sqlite import DB_FILE, DB_FILES, SqliteStore
 from ottla.cluster.survey import FoundPartition, FoundTopic, Survey, find_log_dirs, survey
-from ottla.errors import InconsistentClusterIdError, LogDirLockedError, StorageError
-from ottla.storage import checkpoint, layout
+from ottla.errors import ConfigError, InconsistentClusterIdError, LogDirLockedError, StorageError
+from ottla.storage import checkpoint, layout, opened_dir
 from ottla.storage.fs import FileSystem
 
-PID_FILE = "broker.pid"
+SECURED_FILE = "ottla.secured"  # there if what was taken over was guarded; says how, a line each
 _NOWHERE = PartitionInfo(leader=-1, replicas=(), isr=())
 
 
@@ -41,6 +41,8 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
     with _locked(fs, log_dirs):
         found = survey(fs, log_dirs)
         _give_ids(fs, found, randrange)
+        if found.security:  # before ottla.db, without which nothing is served
+            _mark_secured(fs, paths[0].rstrip("/"), found.security)
         store = SqliteStore(store_path, found.cluster_id, _first_producer_id(randrange))
         store.open()
         try:
@@ -85,7 +87,7 @@ def _locked(fs: FileSystem, log_dirs: Sequence[str]) -> Iterator[None]:
         for path in log_dirs:
             lock = fs.lock(f"{path}/{layout.LOCK}")
             if lock is None:
-                raise LogDirLockedError(f"{path} is in use by a running Kafka or ottla")
+                raise LogDirLockedError(f"{path} is in use by {opened_dir.holder(fs, path)}")
             locks.append(lock)
         yield
     finally:
@@ -176,6 +178,25 @@ def check_adopted(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) 
         )
 
 
+# -- not served openly by mistake
+
+
+def _mark_secured(fs: FileSystem, place: str, security: Sequence[str]) -> None:
+    path = f"{place}/{SECURED_FILE}"
+    checkpoint.replace_file(fs, path, "".join(f"{line}\n" for line in security).encode())
+
+
+def check_served_open(fs: FileSystem, place: str) -> None:
+    """Raise if what lies there was taken from a Kafka that asked its clients who they are."""
+    path = f"{place}/{SECURED_FILE}"
+    if fs.exists(path):
+        how = "; ".join(fs.read_bytes(path).decode("utf-8", "replace").split("\n")).strip("; ")
+        raise ConfigError(
+            f"{place} was taken from a Kafka that was guarded ({how}), and ottla would serve it to everybody who can "
+            "reach it. If that is meant, start it with --set ottla.serve.open=true"
+        )
+
+
 # -- giving back
 
 
@@ -196,7 +217,7 @@ class Released:
 
 
 def release(fs: FileSystem, paths: Sequence[str]) -> Released:
-    """Remove ottla.db and broker.pid, so that Kafka can have the directories back."""
+    """Remove ottla's own files, so that Kafka can have the directories back."""
     released = Released(find_log_dirs(fs, paths))
     places = list(dict.fromkeys([*(path.rstrip("/") for path in paths), *released.log_dirs]))
     with _locked(fs, released.log_dirs):
@@ -208,7 +229,8 @@ def release(fs: FileSystem, paths: Sequence[str]) -> Released:
             )
         else:
             _compare(fs, released, kafka, _image(fs, places))
-        for path in (f"{place}/{name}" for place in places for name in (*reversed(DB_FILES), PID_FILE)):
+        names = (*reversed(DB_FILES), layout.PID_FILE, SECURED_FILE)
+        for path in (f"{place}/{name}" for place in places for name in names):
             if fs.exists(path):
                 fs.unlink(path)
                 released.removed.append(path)

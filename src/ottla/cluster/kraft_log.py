@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.cluster.kraft_security import KraftSecurity
 from ottla.errors import CorruptRecordError
 from ottla.logtools.fields import TAGS, MalformedError, Reader
 from ottla.logtools.reading import batch_bytes
@@ -51,11 +52,12 @@ class KraftTopic:
 
 @dataclass(slots=True)
 class KraftMetadata:
-    """What the controller knows of topics and of settings that were changed while it ran."""
+    """What the controller knows of topics, of settings that were changed while it ran, and of who may do what."""
 
     topics: dict[str, KraftTopic] = field(default_factory=dict)
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by node id as text; "" for all
     damage: str | None = None  # where reading had to stop
+    security: list[str] = field(default_factory=list)  # how the Kafka was guarded; empty if it was open
 
 
 def read_kraft_metadata(fs: FileSystem, log_dirs: Iterable[str]) -> KraftMetadata | None:
@@ -105,11 +107,12 @@ class _State:
     def __init__(self) -> None:
         self._topics: dict[uuid.UUID, KraftTopic] = {}
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        self._security = KraftSecurity()
 
     def replay(self, records: Iterable[Record]) -> None:
         for record in records:
             fields = Reader(record.value or b"", flexible=True)
-            frame, kind, _ = fields.varint(), fields.varint(), fields.varint()
+            frame, kind, version = fields.varint(), fields.varint(), fields.varint()
             if frame not in _FRAME_VERSIONS:
                 raise MalformedError(
                     f"the controller's record at offset {record.offset} has frame version {frame}"
@@ -130,6 +133,8 @@ class _State:
                     self._configs.pop((_TOPIC_RESOURCE, gone.name), None)
             elif kind == _CONFIG:
                 self._configure(fields)
+            else:
+                self._security.replay(kind, version, fields)
 
     def _change(self, partition: dict[str, Any], leader_epoch: int | None) -> None:
         """A partition, new or changed. A change that names a leader begins a leader epoch."""
@@ -146,7 +151,7 @@ class _State:
 
     def _configure(self, fields: Reader) -> None:
         resource = (fields.value("int8"), fields.value("string"))
-        name, value = fields.value("string"), fields.value("string")
+        name, value = fields.value("string"), fields.value("string?")
         config = self._configs.setdefault(resource, {})
         if value is None:
             config.pop(name, None)
@@ -158,7 +163,8 @@ class _State:
         for topic in topics.values():
             topic.config = self._configs.get((_TOPIC_RESOURCE, topic.name), {})
         brokers = {name: config for (kind, name), config in self._configs.items() if kind == _BROKER_RESOURCE}
-        return KraftMetadata(topics, {name: config for name, config in brokers.items() if config}, damage)
+        configured = {name: config for name, config in brokers.items() if config}
+        return KraftMetadata(topics, configured, damage, self._security.found(configured))
 
 
 def _uuid(fields: Reader) -> uuid.UUID:

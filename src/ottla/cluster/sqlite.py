@@ -7,12 +7,14 @@ or a power cut a change is there whole or not at all, and there if it was acknow
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from ottla.cluster.image import BrokerInfo, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Command, Outcome
@@ -127,10 +129,33 @@ def _explain(path: str, error: sqlite3.Error) -> str:
             "run `ottla adopt` to make it anew from the log directories"
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"{path} has been locked by another process for {_BUSY_TIMEOUT_MS // 1000} s"
+        return (
+            f"{path} has been locked by another process for {_BUSY_TIMEOUT_MS // 1000} s; stop what uses it, "
+            "such as an open sqlite3"
+        )
     if primary == sqlite3.SQLITE_FULL:
-        return f"{path} cannot be written: the disk is full; free space and try again"
+        return f"{path} cannot be written: the disk is full; free some space, then try again"
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return f"{path} cannot be opened: {_why_not_opened(path)}"
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return f"{path} cannot be written ({error}); run as the user who owns it, on a disk that is not read-only"
+    if primary == sqlite3.SQLITE_IOERR:
+        return f"{path} cannot be read or written ({error}); the disk may be full or failing, see the system's log"
     return f"{path}: {error}"
+
+
+def _why_not_opened(path: str) -> str:
+    """SQLite does not say."""
+    directory = Path(path).parent
+    if Path(path).is_dir():
+        return "it is a directory, and a file is needed; move it away"
+    if not directory.is_dir():
+        return f"{directory} is not there; make it, or check the path"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return (
+            f"this user may not write to {directory}, or its disk is read-only; choose another user or place"
+        )
+    return f"check who may write to it and to {directory}, and how many files are open"
 
 
 def _use_wal(db: sqlite3.Connection) -> None:

@@ -58,6 +58,7 @@ class Survey:
     left_alone: list[str] = field(
         default_factory=list
     )  # directories on their way out, and the controller's log
+    security: list[str] = field(default_factory=list)  # how the Kafka was guarded, if it was
     notes: list[str] = field(default_factory=list)
 
 
@@ -156,8 +157,17 @@ def _common_id(topic: FoundTopic) -> uuid.UUID | None:
 def _add_settings(fs: FileSystem, found: Survey) -> None:
     kafka = read_kraft_metadata(fs, found.log_dirs)
     if kafka is None:
-        found.notes.append("no controller's log lies here: settings of topics are not taken over")
+        found.notes.append(
+            "no controller's log lies here: settings of topics are not taken over, and whether the Kafka was guarded "
+            "(TLS, SASL, ACLs) is not known; ottla serves it to everybody who can reach it"
+        )
         return
+    if kafka.security:
+        found.security = kafka.security
+        found.notes.append(
+            f"the Kafka was guarded ({'; '.join(kafka.security)}), and ottla is not: `ottla serve` refuses to serve it "
+            "unless it is told to, with --set ottla.serve.open=true"
+        )
     if kafka.damage is not None:
         found.notes.append(f"the controller's log is damaged, settings may be missing: {kafka.damage}")
     for topic in found.topics.values():

@@ -5,9 +5,9 @@ from ottla.config.broker_config import (
     DYNAMIC_BROKER_KEYS,
     INTERNAL_KEYS,
     BrokerConfig,
-    unknown_keys,
 )
 from ottla.config.group_config import GROUP_KEYS, GroupConfig, check_group_config
+from ottla.config.kafka_keys import INERT_KEYS, check_known, other_keys, unknown_text
 from ottla.config.log_config import TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, LogConfig, effective
 from ottla.config.properties import load_properties
 from ottla.config.values import ConfigKey, Effective, parse, resolve, to_text
@@ -16,6 +16,7 @@ __all__ = [
     "BROKER_KEYS",
     "DYNAMIC_BROKER_KEYS",
     "GROUP_KEYS",
+    "INERT_KEYS",
     "INTERNAL_KEYS",
     "TOPIC_KEYS",
     "UNSUPPORTED_TOPIC_KEYS",
@@ -25,10 +26,12 @@ __all__ = [
     "GroupConfig",
     "LogConfig",
     "check_group_config",
+    "check_known",
     "effective",
     "load_properties",
+    "other_keys",
     "parse",
     "resolve",
     "to_text",
-    "unknown_keys",
+    "unknown_text",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ottla.config.log_config import TOPIC_KEYS
+from ottla.config.security import refuse_security
 from ottla.config.serving_config import ServingConfig
 from ottla.config.values import (
     ANY,
@@ -54,7 +55,7 @@ class BrokerConfig(ServingConfig):
         "How many threads recover the partitions of one directory at start, and flush them at stop.")
     log_flush_scheduler_interval_ms: int = broker_key(
         "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
-        "How often the broker looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
+        "The longest time between two looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
     log_flush_offset_checkpoint_interval_ms: int = broker_key(
         "log.flush.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
         "How often the recovery points, up to which logs are known to be flushed, are written down.")
@@ -84,7 +85,7 @@ class BrokerConfig(ServingConfig):
         "How full the cleaner's map of keys may get before a pass ends.")
     log_cleaner_io_max_bytes_per_second: float = broker_key(
         "log.cleaner.io.max.bytes.per.second", DOUBLE, sys.float_info.max, _POSITIVE,
-        "The cleaner's reads and writes together stay below this rate on average.")
+        "The reads and writes of all cleaner threads together stay below this rate on average.")
     log_cleaner_backoff_ms: int = broker_key(
         "log.cleaner.backoff.ms", LONG, 15 * SECOND_MS, at_least(0),
         "How long the cleaner rests when no log needs it.")
@@ -98,7 +99,8 @@ class BrokerConfig(ServingConfig):
 
     @classmethod
     def from_properties(cls, props: Mapping[str, str]) -> BrokerConfig:
-        """Checked settings. Keys that are not a broker's are left alone: `unknown_keys` names them."""
+        """Checked settings. Keys that are not a broker's are left alone: kafka_keys.py names them."""
+        refuse_security(props)
         values = {name: resolve(key, props, props).value for name, key in FIELDS.items()}
         config = cls(**values, properties=dict(props))
         if config.node_id < 0:
@@ -167,8 +169,3 @@ DYNAMIC_BROKER_KEYS = frozenset(
         "transaction.partition.verification.enable",
     }
 )
-
-
-def unknown_keys(props: Mapping[str, str]) -> list[str]:
-    """The keys of a broker's file that have no effect here, whether Kafka knows them or nobody does."""
-    return sorted(key for key in props if key not in BROKER_KEYS)

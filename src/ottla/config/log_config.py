@@ -89,12 +89,14 @@ class LogConfig:
         "How long a removed segment stays on disk under a `.deleted` name, for reads still under way.")
     flush_messages: int = topic_key(
         "flush.messages", LONG, LONG_MAX, at_least(1), ("log.flush.interval.messages",),
-        "Flush the log to disk once this many records are unflushed; with 1 every append waits for the disk.")
+        "Flush the log to disk once this many records are unflushed: the append that reaches the number is answered "
+        "when they are on disk, and with 1 that is every append.")
     flush_ms: int = topic_key(
         "flush.ms", LONG, LONG_MAX, at_least(0),
         (Synonym("log.flush.interval.ms", LONG, None, at_least(0)),
          Synonym("log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0))),
-        "Flush the log to disk once its oldest unflushed record has waited this long.")
+        "Flush a log that has unflushed records once this long has passed since its last flush; it is looked at "
+        "that often (every 100 ms at the most), so no record waits for the disk more than twice as long.")
     index_interval_bytes: int = topic_key(
         "index.interval.bytes", INT, 4 * KIB, at_least(0), ("log.index.interval.bytes",),
         "About how many bytes of log lie between two entries of its indexes.")
@@ -169,6 +171,7 @@ class LogConfig:
     delete: bool = field(init=False, repr=False, compare=False)
     effective_segment_bytes: int = field(init=False, repr=False, compare=False)
     max_segment_ms: int = field(init=False, repr=False, compare=False)
+    waits_for_flush: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         derive = object.__setattr__
@@ -180,6 +183,7 @@ class LogConfig:
         # The active segment is never cleaned, so a compacted log must roll before its lag limit.
         lag_limit_ms = self.max_compaction_lag_ms if compact else self.segment_ms
         derive(self, "max_segment_ms", min(self.segment_ms, lag_limit_ms))
+        derive(self, "waits_for_flush", self.flush_messages != LONG_MAX)
 
     @classmethod
     def from_properties(

@@ -132,6 +132,10 @@ class ServingConfig(CoordinatorConfig):
     replica_high_watermark_checkpoint_interval_ms: int = broker_key(
         "replica.high.watermark.checkpoint.interval.ms", LONG, 5 * SECOND_MS, ANY,
         "How often the high watermarks are written down.")
+    serve_open: bool = broker_key(
+        "ottla.serve.open", BOOLEAN, False, ANY,
+        "ottla's own: whether data that `ottla adopt` took from a Kafka with TLS, SASL or ACLs is served without "
+        "them, to everybody who can reach the broker.")
     # fmt: on
 
     # What the settings were made from, for the defaults of topics and for showing where a value comes from.

@@ -27,13 +27,13 @@ def read_subscription(data: bytes) -> Subscription:
     """MalformedError if it is not one."""
     reader = Reader(data)
     version = reader.integer("int16")
-    fields: dict[str, Any] = {"topics": ["string"], "user_data": "bytes"}
+    fields: dict[str, Any] = {"topics": ["string"], "user_data": "bytes?"}
     if version >= 1:
         fields["owned"] = _PARTITIONS
     if version >= 2:
         fields["generation"] = "int32"
     if version >= 3:
-        fields["rack_id"] = "string"
+        fields["rack_id"] = "string?"
     found = reader.struct(fields)
     owned = tuple((entry["topic"], tuple(entry["partitions"])) for entry in found.get("owned", ()))
     return Subscription(frozenset(found["topics"]), owned, found.get("rack_id") or None)
@@ -43,7 +43,7 @@ def read_assignment(data: bytes, image: ClusterImage) -> Assigned:
     """The partitions of an assignment, as far as their topics are there; MalformedError if it is not one."""
     if not data:
         return {}
-    found = Reader(data).struct({"version": "int16", "partitions": _PARTITIONS, "user_data": "bytes"})
+    found = Reader(data).struct({"version": "int16", "partitions": _PARTITIONS, "user_data": "bytes?"})
     if found["user_data"]:
         raise MalformedError("an assignment with data of its own")
     return {

@@ -21,7 +21,7 @@ from ottla.coordinator.consumer_records import (
     read_consumer_record,
 )
 from ottla.coordinator.packing import INT16, INT32, NO_TAGS, compact_string, string
-from ottla.logtools.coordinator_records import plain_group_record
+from ottla.logtools.coordinator_records import read_group_record
 from ottla.protocol.commit_topic import Entry
 from ottla.records.kernel import encode_records
 
@@ -142,9 +142,7 @@ class GroupCodec:
         return key, None if record.value is None else _group_value(record.value)
 
     def decode(self, key: bytes | None, value: bytes | None) -> SingleRecord | None:
-        fields, content = plain_group_record(key, value)
-        if not isinstance(fields, dict) or isinstance(content, bytes):
-            return None
+        fields, content = read_group_record(key, value)
         if fields["type"] == "offset_commit":
             commit = None if content is None else _read_commit(content)
             return OffsetCommit(fields["group"], fields["topic"], fields["partition"], commit)

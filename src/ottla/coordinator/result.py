@@ -97,4 +97,4 @@ class Codec(Protocol[R]):
         """
 
     def decode(self, key: bytes | None, value: bytes | None) -> R | None:
-        """None for what is of no use here."""
+        """None for what is of no use here; MalformedError for what cannot be understood."""

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Generic
 
-from ottla.coordinator.loading import Window, read_window
+from ottla.coordinator.loading import Window, read_window, tell_skipped
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
@@ -131,9 +131,16 @@ class PartitionShard(Generic[S, R]):
             if batch.marker is not None:
                 self.state.replay_end_of_txn(batch.producer_id, not batch.marker.is_abort, batch.last_offset)
             for offset, record in batch.records:
-                self.state.replay([record], offset, batch.producer_id)
+                self._replay_loaded(record, offset, batch.producer_id)
         self._writes.next_offset = window.next_offset
         self._load_window(loaded)
+
+    def _replay_loaded(self, record: R, offset: int, producer_id: int) -> None:
+        """One record that contradicts the others must not keep all of them from being loaded."""
+        try:
+            self.state.replay([record], offset, producer_id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this record's fault
+            tell_skipped(self.key, offset, error)
 
     # -- commands
 

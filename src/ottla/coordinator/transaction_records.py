@@ -12,7 +12,8 @@ from itertools import groupby
 from struct import Struct
 from typing import NamedTuple
 
-from ottla.logtools.coordinator_records import plain_transaction_record
+from ottla.logtools.coordinator_records import read_transaction_record
+from ottla.logtools.fields import MalformedError
 from ottla.records.kernel import encode_records
 from ottla.storage.layout import TopicPartition
 
@@ -83,17 +84,15 @@ class TransactionCodec:
         key = _INT16.pack(0) + _INT16.pack(len(name)) + name
         return key, None if record.value is None else _value(record.value)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> TransactionRecord | None:
-        fields, content = plain_transaction_record(key, value)
-        if not isinstance(fields, dict) or isinstance(content, bytes):
-            return None
+    def decode(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
+        fields, content = read_transaction_record(key, value)
         if content is None:
             return TransactionRecord(fields["transactional_id"], None)
         found = Transaction(
             content["producer_id"],
             content["producer_epoch"],
             content["timeout_ms"],
-            Status(content["status"]),
+            _status(content["status"]),
             frozenset(
                 TopicPartition(entry["topic"], partition)
                 for entry in content["partitions"] or ()
@@ -106,6 +105,13 @@ class TransactionCodec:
             content.get("client_transaction_version", 0),
         )
         return TransactionRecord(fields["transactional_id"], found)
+
+
+def _status(number: int) -> Status:
+    try:
+        return Status(number)
+    except ValueError:
+        raise MalformedError(f"a transaction in state {number}") from None
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -1,7 +1,8 @@
 """Decodes what coordinators and controllers write: `__consumer_offsets`, `__transaction_state` and control records.
 
 A key begins with its type (int16), a value with the version of its fields (int16). Types whose fields are not all
-listed here are still named, with what their key says; bytes that do not fit their description stay bytes.
+listed here are still named, with what their key says. `read_*` refuses bytes that do not fit their description;
+`decode_*`, for people, leaves them as they are.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _GROUP_KEYS: dict[int, tuple[str, dict[str, str]]] = {
     23: ("streams_group_topology", _GROUP),
 }
 
+_KINDS = {name: kind for kind, (name, _) in _GROUP_KEYS.items()}
+
 _ASSIGNED = [{"topic_id": "uuid", "partitions": ["int32"]}]
 _CLASSIC_MEMBER = {
     "session_timeout_ms": "int32",
@@ -63,7 +66,7 @@ def _group_metadata(version: int) -> dict[str, Any]:
     """The classic group's record: fields came in with versions 1, 2 and 3; 4 only changed the encoding."""
     member: dict[str, Any] = {"member_id": "string"}
     if version >= 3:
-        member["group_instance_id"] = "string"
+        member["group_instance_id"] = "string?"
     member |= {"client_id": "string", "client_host": "string"}
     if version >= 1:
         member["rebalance_timeout_ms"] = "int32"
@@ -71,8 +74,8 @@ def _group_metadata(version: int) -> dict[str, Any]:
     group: dict[str, Any] = {
         "protocol_type": "string",
         "generation": "int32",
-        "protocol": "string",
-        "leader": "string",
+        "protocol": "string?",
+        "leader": "string?",
     }
     if version >= 2:
         group["current_state_timestamp"] = "int64"
@@ -95,14 +98,14 @@ _GROUP_VALUES: dict[int, dict[int, tuple[Mapping[Any, Any], bool]]] = {
     5: {
         0: (
             {
-                "instance_id": "string",
-                "rack_id": "string",
+                "instance_id": "string?",
+                "rack_id": "string?",
                 "client_id": "string",
                 "client_host": "string",
                 "subscribed_topic_names": ["string"],
-                "subscribed_topic_regex": "string",
+                "subscribed_topic_regex": "string?",
                 "rebalance_timeout_ms": "int32",
-                "server_assignor": "string",
+                "server_assignor": "string?",
                 TAGS: {0: ("classic_member", (_CLASSIC_MEMBER,))},
             },
             True,
@@ -174,8 +177,14 @@ _CONTROL = (
 _SUBSCRIPTION = {"version": "int16", "topics": ["string"]}
 _ASSIGNMENT = {"version": "int16", "partitions": [{"topic": "string", "partitions": ["int32"]}]}
 
-Decoded = bytes | dict[str, Any] | None
+Fields = dict[str, Any]
+Decoded = bytes | Fields | None
 Decoder = Callable[[bytes | None, bytes | None], tuple[Decoded, Decoded]]
+RecordReader = Callable[[bytes | None, bytes | None], tuple[Fields, Fields | None]]
+
+
+class UnknownRecordError(MalformedError):
+    """A type or version that is not listed here: a newer Kafka may have written it."""
 
 
 def decoder_for(topic: str | None) -> Decoder | None:
@@ -185,23 +194,37 @@ def decoder_for(topic: str | None) -> Decoder | None:
     )
 
 
+def reader_for(topic: str | None) -> RecordReader | None:
+    """What reads key and value of that topic's records, or says why they cannot be understood; None for others."""
+    return {CONSUMER_OFFSETS: read_group_record, TRANSACTION_STATE: read_transaction_record}.get(topic or "")
+
+
 def decode_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
-    decoded, fields = plain_group_record(key, value)
+    decoded, fields = _as_far_as_possible(_group_key, _group_value, key, value)
     if isinstance(fields, dict):
         _open_members(fields)
     return decoded, fields
 
 
-def plain_group_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
-    """As `decode_group_record`, but what members subscribe to and have stays bytes."""
-    try:
-        reader = Reader(key or b"")
-        kind = reader.integer("int16")
-        name, fields = _GROUP_KEYS[kind]
-        decoded = {"type": name, **reader.struct(fields)}
-    except (MalformedError, KeyError):
-        return key, value
-    return decoded, _value(value, _GROUP_VALUES.get(kind, {}))
+def read_group_record(key: bytes | None, value: bytes | None) -> tuple[Fields, Fields | None]:
+    """As `decode_group_record`, but what members subscribe to and have stays bytes; MalformedError, or
+    UnknownRecordError, for what cannot be understood. The values of share and streams groups are left out."""
+    decoded = _group_key(key)
+    return decoded, _group_value(decoded, value)
+
+
+def _group_key(key: bytes | None) -> Fields:
+    reader = Reader(key or b"")
+    kind = reader.integer("int16")
+    if kind not in _GROUP_KEYS:
+        raise UnknownRecordError(f"a key of type {kind}")
+    name, fields = _GROUP_KEYS[kind]
+    return {"type": name, **reader.struct(fields)}
+
+
+def _group_value(key: Fields, value: bytes | None) -> Fields | None:
+    versions = _GROUP_VALUES.get(_KINDS[key["type"]])
+    return _value(value, versions) if versions else None
 
 
 def subscribed_topics(subscription: bytes) -> list[str] | None:
@@ -214,22 +237,50 @@ def subscribed_topics(subscription: bytes) -> list[str] | None:
 
 
 def decode_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
-    decoded, fields = plain_transaction_record(key, value)
+    decoded, fields = _as_far_as_possible(_transaction_key, _transaction_value, key, value)
     if isinstance(fields, dict):
-        _name_status(fields)
+        fields["status"] = _STATUS[fields["status"]]
     return decoded, fields
 
 
-def plain_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
-    """As `decode_transaction_record`, but the status stays a number."""
+def read_transaction_record(key: bytes | None, value: bytes | None) -> tuple[Fields, Fields | None]:
+    """As `decode_transaction_record`, but the status stays a number; MalformedError, or UnknownRecordError, for what
+    cannot be understood."""
+    decoded = _transaction_key(key)
+    return decoded, _transaction_value(decoded, value)
+
+
+def _transaction_key(key: bytes | None) -> Fields:
+    reader = Reader(key or b"")
+    kind = reader.integer("int16")
+    if kind != 0:
+        raise UnknownRecordError(f"a key of type {kind}")
+    return {"type": "transaction", **reader.struct({"transactional_id": "string"})}
+
+
+def _transaction_value(_: Fields, value: bytes | None) -> Fields | None:
+    fields = _value(value, _TRANSACTION_VALUES)
+    if fields is not None and not 0 <= fields["status"] < len(_STATUS):
+        raise MalformedError(f"a transaction in state {fields['status']}")
+    return fields
+
+
+def _as_far_as_possible(
+    read_key: Callable[[bytes | None], Fields],
+    read_value: Callable[[Fields, bytes | None], Fields | None],
+    key: bytes | None,
+    value: bytes | None,
+) -> tuple[Decoded, Decoded]:
+    """For people: what cannot be understood stays bytes."""
     try:
-        reader = Reader(key or b"")
-        if reader.integer("int16") != 0:
-            return key, value
-        decoded = {"type": "transaction", **reader.struct({"transactional_id": "string"})}
+        decoded = read_key(key)
     except MalformedError:
         return key, value
-    return decoded, _value(value, _TRANSACTION_VALUES)
+    try:
+        fields = read_value(decoded, value)
+    except MalformedError:
+        return decoded, value
+    return decoded, value if fields is None else fields
 
 
 def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decoded, Decoded]:
@@ -245,20 +296,15 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> tuple[Decod
     return {"control": name}, {"coordinator_epoch": marker["coordinator_epoch"]}
 
 
-def _value(value: bytes | None, versions: Mapping[int, tuple[Mapping[Any, Any], bool]]) -> Decoded:
+def _value(value: bytes | None, versions: Mapping[int, tuple[Mapping[Any, Any], bool]]) -> Fields | None:
     if value is None:
         return None
-    try:
-        reader = Reader(value)
-        fields, reader.flexible = versions[reader.integer("int16")]
-        return reader.struct(fields)
-    except (MalformedError, KeyError):
-        return value
-
-
-def _name_status(transaction: dict[str, Any]) -> None:
-    status = transaction["status"]
-    transaction["status"] = _STATUS[status] if 0 <= status < len(_STATUS) else status
+    reader = Reader(value)
+    version = reader.integer("int16")
+    if version not in versions:
+        raise UnknownRecordError(f"a value of version {version}")
+    fields, reader.flexible = versions[version]
+    return reader.struct(fields)
 
 
 def _open_members(group: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
 """Reads structs in Kafka's message encoding from a description of their fields.
 
-A description is a dictionary of field names to types: the name of a primitive, `[type]` for an array, a dictionary
-for a struct, `(dictionary,)` for a tagged struct that may be null. In a flexible version lengths are unsigned varints,
-one too large, and every struct ends in tagged fields; the description lists the known ones under the key `TAGS`:
-number to (name, type).
+A description is a dictionary of field names to types: the name of a primitive, `string?` and `bytes?` for what may be
+null, `[type]` for an array, a dictionary for a struct, `(dictionary,)` for a tagged struct that may be null. In a
+flexible version lengths are unsigned varints, one too large, and every struct ends in tagged fields; the description
+lists the known ones under the key `TAGS`: number to (name, type).
 """
 
 from __future__ import annotations
@@ -62,9 +62,13 @@ class Reader:
         if isinstance(kind, list):
             return [self.value(kind[0]) for _ in range(max(0, self._length("int32")))]
         if kind == "string":
+            return self._not_null(self._bytes("int16")).decode("utf-8", "backslashreplace")
+        if kind == "string?":
             raw = self._bytes("int16")
             return None if raw is None else raw.decode("utf-8", "backslashreplace")
         if kind == "bytes":
+            return self._not_null(self._bytes("int32"))
+        if kind == "bytes?":
             return self._bytes("int32")
         if kind == "uuid":
             return str(uuid.UUID(bytes=self.take(16)))
@@ -95,6 +99,11 @@ class Reader:
     def _bytes(self, kind: str) -> bytes | None:
         length = self._length(kind)
         return None if length < 0 else self.take(length)
+
+    def _not_null(self, raw: bytes | None) -> bytes:
+        if raw is None:
+            raise MalformedError("a field is null that may not be")
+        return raw
 
     def _tagged(self, known: Mapping[int, tuple[str, Any]]) -> dict[str, Any]:
         values = {}

@@ -18,6 +18,7 @@ from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
 from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
+from ottla.logtools.verify_internal import check_internal
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
 from ottla.storage import layout
@@ -145,6 +146,7 @@ class LogCheck:
             self.epochs.finish(end_offset)
             self._check_late_snapshots(end_offset)
         self._judge_what_compaction_explains()
+        check_internal(self._fs, partition, self._findings)
         base = partition.segments[0].base_offset if partition.segments else 0
         damaged = any(facts.damages for facts in self._checks)
         topic_id = self._check_topic_id()

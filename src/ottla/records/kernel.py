@@ -57,7 +57,8 @@ COMPILED = cython.compiled
 if not COMPILED:
     warnings.warn(
         "ottla's record kernel runs interpreted, about 100 times slower than compiled. "
-        "Install a C compiler and Python's headers, then reinstall: pip install --force-reinstall ottla",
+        "Install a C compiler and Python's headers, then reinstall: "
+        "pip install --force-reinstall --no-cache-dir ottla",
         RuntimeWarning,
         stacklevel=2,
     )

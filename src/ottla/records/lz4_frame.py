@@ -6,7 +6,8 @@ then an optional content checksum. The top bit of a block's size says that the b
 
 Kafka refuses linked blocks, dictionaries and reserved bits, so they are refused here too. Blocks are thus
 independent and are decoded one by one, which bounds the memory by the block size (at most 4 MiB) however far
-a frame grows. The content checksum is stepped over, not compared: the batch's own CRC covers the same bytes.
+a frame grows. The content checksum is stepped over, not compared: the batch's own CRC covers the same bytes. The
+content size is compared: the decoders of other clients do, and such a batch would stop them for good.
 
 Magic 0 message sets carry a wrong HC: the first Kafka clients hashed the frame's magic too. Writers for those
 must keep the mistake, readers must not look at it (`legacy_checksum`).
@@ -36,6 +37,7 @@ _END_MARK = b"\0\0\0\0"
 _MAX_RATIO = 255  # one byte of an LZ4 match length stands for at most 255 bytes
 
 _SIZE = struct.Struct("<I")
+_CONTENT_BYTES = struct.Struct("<Q")
 
 
 def compress(data: memoryview, level: int | None, *, legacy_checksum: bool) -> bytes:
@@ -67,6 +69,7 @@ def _fast_blocks(data: memoryview) -> Iterator[bytes | memoryview]:
 def blocks(data: memoryview, *, legacy_checksum: bool) -> Iterator[bytes | memoryview]:
     """The decoded blocks of the one frame that `data` must be."""
     flags, max_block_bytes, position = _read_header(data, legacy_checksum=legacy_checksum)
+    content_bytes = 0
     checksum_bytes = 4 if flags & _BLOCK_CHECKSUM else 0
     while size := _u32(data, position):
         position += 4
@@ -77,16 +80,20 @@ def blocks(data: memoryview, *, legacy_checksum: bool) -> Iterator[bytes | memor
         if end > len(data):
             raise CorruptRecordError("LZ4 frame ends inside a block")
         if checksum_bytes:
-            yield _decode_checked(data[position - 4 : end], max_block_bytes)
+            block = _decode_checked(data[position - 4 : end], max_block_bytes)
         elif stored:
-            yield data[position:end]
+            block = data[position:end]
         else:
-            yield _decode(data[position:end], max_block_bytes)
+            block = _decode(data[position:end], max_block_bytes)
+        content_bytes += len(block)
+        yield block
         position = end
     position += 4
     if flags & _CONTENT_CHECKSUM:
         _u32(data, position)
         position += 4
+    if flags & _CONTENT_SIZE and content_bytes != _CONTENT_BYTES.unpack_from(data, 6)[0]:
+        raise CorruptRecordError(f"LZ4 frame of {content_bytes} bytes names another content size")
     if position != len(data):
         raise CorruptRecordError(f"{len(data) - position} bytes after the end of an LZ4 frame")
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
 from ottla.config import LogConfig
+from ottla.config.values import LONG_MAX
 from ottla.errors import DiskFullError
 from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
@@ -58,6 +59,7 @@ class Assignments:
         self._node_id = node_id
         self._metrics = metrics
         self._config_of = config_of
+        self.shortest_flush_ms = LONG_MAX  # of all topics that were ever seen
         self._under_way = 0
         self._waiting: list[Callable[[], None]] = []
         self._unfound: list[TopicPartition] = []  # at the start, while a log directory is offline
@@ -98,6 +100,7 @@ class Assignments:
     def _update_topic(self, topic: TopicInfo, *, is_start: bool) -> list[TopicPartition]:
         """Take in a topic as it is now; the partitions that are no longer this broker's and have a log."""
         config = self._config_of(topic.name)
+        self.shortest_flush_ms = min(self.shortest_flush_ms, config.flush_ms)
         self._logs.configure(topic.name, config, range(len(topic.partitions)))
         gone = []
         for number, info in enumerate(topic.partitions):
@@ -109,7 +112,7 @@ class Assignments:
                 else:
                     partition.take_role(info)
                     if partition.log is not None:
-                        self._lanes.set_durable(partition, config.flush_messages == 1)
+                        self._lanes.set_durable(partition, config.waits_for_flush)
                     self._watermarks.update(partition)
                     self._purgatories.role_changed(partition)
             elif self._drop_partition(key):
@@ -174,7 +177,7 @@ class Assignments:
     def _attach(self, partition: Partition, log: Log) -> None:
         partition.attach(log, self._logs.handles, self._lanes.of(log.dir).handles)
         self._watermarks.update(partition)
-        self._lanes.set_durable(partition, log.config.flush_messages == 1)
+        self._lanes.set_durable(partition, log.config.waits_for_flush)
         self._purgatories.role_changed(partition)
         self._moves.resume(partition)
 

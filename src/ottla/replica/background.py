@@ -24,6 +24,7 @@ from ottla.storage.log_manager import LogManager
 _logger = logging.getLogger(__name__)
 
 _NEVER_MS = 1 << 40  # log.flush.scheduler.interval.ms is this far away by default
+_SHORTEST_LOOK_MS = 100  # between two looks for logs whose flush.ms is over
 _AT_ONCE = 200  # so many logs are looked at before others get a turn of the loop
 
 Work = Callable[[Callable[[], None]], None]  # does something and then calls what it is given
@@ -42,22 +43,45 @@ class Background:
         self._config = config
         self._timers: dict[str, Timer] = {}
         self._stopped = False
+        self._look_every_ms = _NEVER_MS
         logs.cleaner.run_on_owner = self._on_owner
 
     def start(self) -> None:
         config, first_ms = self._config, self._config.log_initial_task_delay_ms
         later: list[tuple[str, int, Work]] = [
             ("retention", config.log_retention_check_interval_ms, self.apply_retention),
-            ("flush", config.log_flush_scheduler_interval_ms, self.flush),
             ("recovery points", config.log_flush_offset_checkpoint_interval_ms, self._write_recovery_points),
             ("log starts", config.log_flush_start_offset_checkpoint_interval_ms, self._write_log_starts),
             ("producers", config.producer_id_expiration_check_interval_ms, self.expire_producers),
-            ("cleaning", config.log_cleaner_backoff_ms, self.clean),
         ]
+        self._set("cleaning", first_ms, config.log_cleaner_backoff_ms, lambda _: self.clean(self._rest))
+        self.look_for_flushes(config.log_flush_scheduler_interval_ms)
         for name, interval_ms, work in later:
             self._set(name, first_ms, interval_ms, work)
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         self._set("high watermarks", interval_ms, interval_ms, self._write_high_watermarks)
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; of those here only the cleaner's rest can change while it runs."""
+        self._config = config
+
+    def _rest(self) -> None:
+        """No log needs cleaning: look again after log.cleaner.backoff.ms."""
+        backoff_ms = self._config.log_cleaner_backoff_ms
+        self._set("cleaning", backoff_ms, backoff_ms, lambda _: self.clean(self._rest))
+
+    def look_for_flushes(self, flush_ms: int) -> None:
+        """Look for logs to flush at least this often: there is a topic with such a flush.ms."""
+        every_ms = max(flush_ms, _SHORTEST_LOOK_MS)
+        if every_ms < self._look_every_ms:
+            self._look_every_ms = every_ms
+            self._plan_look()
+
+    def _plan_look(self) -> None:
+        planned = self._timers.pop("flush", None)
+        if planned is not None:
+            planned.cancel()
+        self._set("flush", self._look_every_ms, self._look_every_ms, lambda _: self.flush(self._plan_look))
 
     def stop(self) -> None:
         """Begin nothing new. What is on a lane ends there."""
@@ -137,13 +161,17 @@ class Background:
         one_is_gone(None, None)
 
     def flush(self, then: Callable[[], None]) -> None:
-        """Begin a flush of every log whose flush.ms is over. One that is lent is looked at the next time."""
+        """Begin a flush of every log whose flush.ms is over; one that is lent is flushed by its lane."""
         now_ms = self._runtime.monotonic_ms()
 
         def step(partition: Partition, log: Log, go_on: Callable[[], None]) -> bool:
+            if not upkeep.flush_is_due(log, now_ms):
+                return True
             if not partition.is_lent:
-                upkeep.flush_if_due(log, now_ms)
-            return True
+                log.flusher.request()
+                return True
+            self._on_lane(partition, lambda log: log.flush(), go_on, "flush by time")
+            return False
 
         self._walk(step, then)
 

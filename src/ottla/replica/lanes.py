@@ -4,8 +4,9 @@ A log belongs to the loop, which appends to it and reads from it directly. What 
 lookups, deletion) is done by the directory's lane: the log is lent to it, and while it is away every append and read
 of that log goes through the lane too, in order. Nothing is shared, so nothing is locked.
 
-A log with flush.messages=1 is lent for good, because each of its appends waits for the disk. The lane takes all that
-has queued up, appends it, syncs each log once, and only then is anybody answered: one sync serves all who wait.
+A log with flush.messages is lent for good, because its appends wait for the disk: each of them with 1, else the one
+that reaches the number. The lane takes all that has queued up, appends it, syncs each log once if that is due, and only
+then is anybody answered: one sync serves all who wait.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _Job:
         self.partition = partition
         self.work = work
         self.done = done
-        self.must_flush = must_flush  # the partition's log is on disk before `done`
+        self.must_flush = must_flush  # what flush.messages asks for is on disk before `done`
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -82,7 +83,7 @@ class DirLane:
 
 
 def _do(jobs: list[_Job]) -> None:
-    """On the lane's thread: all the work first, then one sync for each log that needs it."""
+    """On the lane's thread: all the work first, then one sync for each log that has reached its flush.messages."""
     to_flush: dict[Partition, list[_Job]] = {}
     for job in jobs:
         try:
@@ -129,7 +130,7 @@ class Lanes:
     ) -> None:
         """Do something that may block to a partition's log, on its directory's thread.
 
-        With `must_flush`, all that was appended is on disk before `done`.
+        With `must_flush`, what was appended is on disk before `done` if it has reached flush.messages.
         """
         partition.lend()
         job = _Job(partition, lambda: work(partition.lent_log), done, must_flush)

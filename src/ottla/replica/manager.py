@@ -44,6 +44,7 @@ class ReplicaManager:
         *,
         config_of: Callable[[str], LogConfig],
     ) -> None:
+        self._logs = log_manager
         self._hosted = Hosted()
         self.purgatories = Purgatories(runtime, config)
         self._lanes = Lanes(runtime)
@@ -80,6 +81,12 @@ class ReplicaManager:
         self._assignments.apply(old, new)
         if old is None:
             self._background.start()
+        self._background.look_for_flushes(self._assignments.shortest_flush_ms)
+
+    def configure_broker(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed while it runs."""
+        self._logs.configure_broker(config)
+        self._background.configure(config)
 
     def stop(self, done: Callable[[], None]) -> None:
         """Begin nothing new, and call `done` when no thread is at work on a log any more."""

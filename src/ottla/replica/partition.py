@@ -132,14 +132,15 @@ class Partition:
         return self._lent_log
 
     def flush(self) -> None:
-        """Bring all that was appended to disk, on the lane's thread."""
+        """Bring all that was appended to disk if that is as much as flush.messages says, on the lane's thread."""
         log = self.lent_log
-        log.flush()
+        if log.end_offset - log.recovery_point >= log.config.flush_messages:
+            log.flush()
         self.raise_high_watermark(log)
         self._stable_offset = log.last_stable_offset
 
     def limit(self, log: Log, isolation: Isolation) -> int:
-        """How far such a reader may read. Of a log that is lent, the last stable offset is that of its last flush."""
+        """How far such a reader may read. Of a log that is lent, the last stable offset is that of its last append."""
         if self.is_lent and isolation is Isolation.COMMITTED:
             return self._stable_offset
         return log_reader.limit(log, isolation)

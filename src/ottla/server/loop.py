@@ -18,6 +18,8 @@ from ottla.runtime import Done, Lane, Timer
 T = TypeVar("T")
 R = TypeVar("R")
 
+_LONG_WORKERS = 64
+
 
 class AsyncRuntime:
     """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
@@ -25,6 +27,8 @@ class AsyncRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ottla-blocking")
+        # Threads are made when there is work for them, which log.cleaner.threads limits.
+        self._long_pool = ThreadPoolExecutor(_LONG_WORKERS, thread_name_prefix="ottla-long")
         self._lanes: list[ThreadPoolExecutor] = []
 
     def now_ms(self) -> int:
@@ -33,11 +37,17 @@ class AsyncRuntime:
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
+    def sleep_ms(self, ms: float) -> None:
+        time.sleep(ms / 1000)
+
     def randrange(self, stop: int) -> int:
         return random.randrange(stop)
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         self._deliver(self._pool.submit(work), done)
+
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        self._deliver(self._long_pool.submit(work), done)
 
     def _deliver(self, future: Future[T], done: Done[T]) -> None:
         """Bring a thread's result to the loop; a loop that is gone has nobody left to tell."""
@@ -88,7 +98,7 @@ class AsyncRuntime:
 
     def close(self) -> None:
         """Wait for what the threads still do. Their results find no one any more."""
-        for pool in (*self._lanes, self._pool):
+        for pool in (*self._lanes, self._pool, self._long_pool):
             pool.shutdown(wait=True)
 
 

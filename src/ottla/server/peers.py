@@ -20,7 +20,6 @@ from ottla.protocol.message import Message
 
 _logger = logging.getLogger(__name__)
 
-ANSWER_TIMEOUT_S = 10.0  # with the time to connect
 _MAX_ANSWER_BYTES = 16 << 20
 
 Done = Callable[[Any], None]
@@ -29,7 +28,7 @@ Done = Callable[[Any], None]
 class Peers:
     """The other brokers of the cluster."""
 
-    def __init__(self, metadata: Metadata, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+    def __init__(self, metadata: Metadata, answer_timeout_s: float) -> None:
         self._metadata = metadata
         self._answer_timeout_s = answer_timeout_s
         self._links: dict[tuple[int, str, int], _Link] = {}

@@ -62,8 +62,10 @@ class Cleaner:
         map_bytes: int,
         load_factor: float,
         should_stop: Callable[[], bool] = lambda: False,
+        took: Callable[[int], None] = lambda size: None,
     ) -> None:
         self._source = source
+        self._took = took  # told of all bytes that were read or written, and may make the cleaner wait
         self._should_stop = should_stop
         self._map = OffsetMap(map_bytes, load_factor, *source.hash_key)
         self._segments: list[Segment] = []
@@ -170,6 +172,7 @@ class Cleaner:
                     self._clean_segment(segment, new, txns)
                     segment.close()
                 segments = new.finish()
+                self._took(sum(segment.size for segment in segments))
             except BaseException:
                 with contextlib.suppress(OSError):  # then the next start removes them
                     new.discard()
@@ -283,6 +286,8 @@ class Cleaner:
         """All windows of a segment with their batches at hand; anything that is not a good batch is an error."""
         scan = Scan(segment.file, segment.size, start=start)
         for window in scan:
+            self._took(scan.position - start)
+            start = scan.position
             if self._should_stop():
                 raise CompactionAbortedError(f"cleaning of {self._source.directory} was called off")
             if window.data is None:

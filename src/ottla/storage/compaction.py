@@ -53,10 +53,17 @@ class Plan(NamedTuple):
     dirty_ratio: float
 
     def cleaner(
-        self, map_bytes: int, load_factor: float, should_stop: Callable[[], bool] = lambda: False
+        self,
+        map_bytes: int,
+        load_factor: float,
+        should_stop: Callable[[], bool] = lambda: False,
+        took: Callable[[int], None] = lambda size: None,
     ) -> Cleaner:
-        """`should_stop` is asked now and then; when it says yes, the cleaner raises CompactionAbortedError."""
-        return Cleaner(self.source, map_bytes, load_factor, should_stop)
+        """`should_stop` is asked now and then; when it says yes, the cleaner raises CompactionAbortedError.
+
+        `took` is told how many bytes were read or written.
+        """
+        return Cleaner(self.source, map_bytes, load_factor, should_stop, took)
 
 
 def cleanable(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:

@@ -103,6 +103,9 @@ class FileSystem(Protocol):
 
     def is_dir(self, path: str) -> bool: ...
 
+    def is_link(self, path: str) -> bool:
+        """Whether this is a symbolic link, whatever it leads to."""
+
     def size(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int: ...
@@ -260,6 +263,9 @@ class RealFileSystem:
 
     def is_dir(self, path: str) -> bool:
         return os.path.isdir(path)
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size

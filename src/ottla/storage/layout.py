@@ -42,6 +42,7 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS)
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+PID_FILE = "broker.pid"  # ottla's own, beside the lock: which process holds it
 
 DELETE_DIR = "-delete"
 FUTURE_DIR = "-future"

@@ -16,6 +16,7 @@ from ottla.storage.cleaner import CleanedGroup, Cleaner
 from ottla.storage.compaction import Plan
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
+from ottla.storage.throttle import Throttle
 
 Cleaned = Callable[[Log, int], None]  # a log and its new first dirty offset
 OnOwner = Callable[[Log, Callable[[], None], Done[None]], None]
@@ -32,6 +33,10 @@ class LogCleaner:
         self.run_on_owner: OnOwner = (
             at_once  # replaced where logs may belong to another thread than the caller's
         )
+
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed; a cleaning under way goes on as it began."""
+        self._config = config
 
     @property
     def may_start(self) -> bool:
@@ -66,10 +71,17 @@ class LogCleaner:
     def begin(self, log: Log, plan: Plan, done: Cleaned) -> None:
         """Clean a log as planned; `done` comes only if all went well."""
         self._under_way.add(log.partition)
+
+        def should_stop() -> bool:
+            return self._is_void(log, plan)
+
+        config, threads = self._config, max(1, self._config.log_cleaner_threads)
+        rate = config.log_cleaner_io_max_bytes_per_second / threads
         cleaner = plan.cleaner(
-            self._config.log_cleaner_dedupe_buffer_size // max(1, self._config.log_cleaner_threads),
-            self._config.log_cleaner_io_buffer_load_factor,
-            lambda: self._is_void(log, plan),
+            config.log_cleaner_dedupe_buffer_size // threads,
+            config.log_cleaner_io_buffer_load_factor,
+            should_stop,
+            Throttle(self._runtime, rate, should_stop).took,
         )
         _Cleaning(self, log, plan, cleaner, done).go_on()
 
@@ -99,7 +111,7 @@ class _Cleaning:
         self._done = done
 
     def go_on(self) -> None:
-        self._all._runtime.run_blocking(self._cleaner.next_group, self._made)
+        self._all._runtime.run_long(self._cleaner.next_group, self._made)
 
     def _made(self, group: CleanedGroup | None, error: BaseException | None) -> None:
         if error is not None:

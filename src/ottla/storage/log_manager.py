@@ -185,6 +185,13 @@ class LogManager:
     def _config_of(self, topic: str) -> LogConfig:
         return self._topic_configs.get(topic, self._defaults)
 
+    def configure_broker(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed: those that count while it runs take effect."""
+        self._config = config
+        self.cleaner.configure(config)
+        for log in self._logs.values():
+            log.producers.expiration_ms = config.producer_id_expiration_ms
+
     # -- the logs
 
     @property
@@ -259,6 +266,8 @@ class LogManager:
 
         def make() -> Log:
             path = f"{log_dir.path}/{partition}"
+            if self._fs.is_link(path):
+                raise StorageError(f"{path} is a symbolic link: put the directory itself there")
             log = load_log(
                 log_dir, path, partition, config, self._runtime,
                 clean=True, producer_expiration_ms=self._config.producer_id_expiration_ms,
@@ -510,8 +519,9 @@ class LogManager:
 
         return write if news else None
 
-    def close(self) -> None:
-        """Flush and close all logs; directories in which that went well are marked as cleanly stopped."""
+    def close(self) -> list[str]:
+        """Flush and close all logs; directories in which that went well are marked as cleanly stopped, and told."""
+        clean: list[str] = []
         failed: set[int] = set()
         results = self._runtime.map_blocking(
             lambda log: log.close(), self.logs.values(), self._config.num_recovery_threads_per_data_dir
@@ -524,9 +534,11 @@ class LogManager:
             try:
                 if not opened.dir.offline and id(opened.dir) not in failed:
                     checkpoint.write_clean_shutdown(self._fs, opened.dir.path)
+                    clean.append(opened.dir.path)
             except OSError as error:
                 opened.dir.refuse(error, "marking the clean stop")
             opened.lock.close()
+        return clean
 
     def abandon(self) -> None:
         """Let go of everything without a flush, as if the process had been killed."""

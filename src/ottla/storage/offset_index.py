@@ -37,6 +37,14 @@ class OffsetIndex(SparseIndex):
     def _note_last(self, entry: bytes | bytearray | None) -> None:
         self._last_offset = self.base_offset + (_ENTRY.unpack(entry)[0] if entry else 0)
 
+    def _key(self, entry: bytes, at: int = 0) -> int:
+        relative: int = _ENTRY.unpack_from(entry, at)[0]
+        return relative
+
+    @property
+    def _last_key(self) -> int:
+        return self._last_offset - self.base_offset
+
     def entry(self, slot: int) -> tuple[int, int]:
         relative, position = _ENTRY.unpack(self.entry_bytes(slot))
         return self.base_offset + relative, position

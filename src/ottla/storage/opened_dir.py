@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import errno
+import logging
 import posixpath
 import uuid
 from collections.abc import Iterable, Mapping
@@ -20,6 +22,8 @@ from ottla.storage import checkpoint, import_journal, layout
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
+
+_logger = logging.getLogger(__name__)
 
 
 class OpenedDir(NamedTuple):
@@ -56,7 +60,9 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     _make_dir(fs, path)
     lock = fs.lock(f"{path}/{layout.LOCK}")
     if lock is None:
-        raise LogDirLockedError(f"{path} is in use by another process; stop it, or choose another directory")
+        raise LogDirLockedError(
+            f"{path} is in use by {holder(fs, path)}; stop it, or choose another directory"
+        )
     try:
         if not fs.exists(f"{path}/{layout.META_PROPERTIES}"):
             checkpoint.write_properties(fs, f"{path}/{layout.META_PROPERTIES}", identity)
@@ -70,6 +76,17 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
     except (OSError, BrokerError):
         lock.close()
         raise
+
+
+def holder(fs: FileSystem, path: str) -> str:
+    """Who has a directory locked: an ottla writes its process id beside the lock, a Kafka does not."""
+    try:
+        pid = fs.read_bytes(f"{path}/{layout.PID_FILE}").strip()
+    except OSError:
+        pid = b""
+    return (
+        f"another process (pid {pid.decode()})" if pid.isdigit() else "another process, an ottla or a Kafka"
+    )
 
 
 def _check_identity(fs: FileSystem, path: str, expected: Mapping[str, str]) -> None:
@@ -94,6 +111,8 @@ def _make_dir(fs: FileSystem, path: str) -> None:
             _make_dir(fs, above)
         fs.make_dir(path)
         fs.sync_dir(above)
+    elif not fs.is_dir(path):
+        raise NotADirectoryError(errno.ENOTDIR, "It is a file, and a log directory is needed", path)
 
 
 def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
@@ -151,6 +170,10 @@ def contents(log_dir: LogDir) -> Contents:
         elif partition is None:
             raise StorageError(
                 f"{log_dir.path}/{name} is not a partition's directory; move it away, Kafka would refuse it too"
+            )
+        elif log_dir.fs.is_link(f"{log_dir.path}/{name}"):
+            _logger.error(
+                "%s/%s is a symbolic link, and not loaded: put the directory itself there", log_dir.path, name
             )
         elif partition.topic != layout.METADATA_TOPIC:
             found.partitions.append(name)

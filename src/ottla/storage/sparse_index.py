@@ -1,8 +1,12 @@
 """What the offset index and the time index share: a file of fixed-size entries in ascending order.
 
 The file of the active segment is preallocated with zeros up to its largest size and trimmed to what is used when the
-segment rolls or closes. Entries are written with pwrite and looked up through a read-only map, both opened on first
-use, so that thousands of old segments cost no descriptor until somebody reads from them.
+segment rolls or closes. It is opened on first use, so that thousands of old segments cost no descriptor until somebody
+reads from them.
+
+A lookup reads pages of entries with pread, never through a map: where the disk fails, or somebody cut the file, a map
+ends the whole process. Keys grow nearly evenly with their slots, so the page that is guessed first is most often the
+right one; the page that was read last stays in memory for the next lookup.
 
 New entries are gathered and written some at a time: when somebody looks one up, when the file is trimmed or synced,
 or when there are many. A process that is killed loses those it had gathered, as if it had not yet come to them.
@@ -19,6 +23,7 @@ from ottla.storage.fs import File, FileSystem, is_full
 from ottla.storage.handles import HandlePool
 
 _PENDING_BYTES = 1024
+_PAGE = 512  # entries
 _NO_LIMIT = 2**31  # a rebuilt index holds what its log calls for
 
 
@@ -31,8 +36,10 @@ class SparseIndex:
         "_capacity",
         "_entries",
         "_file",
+        "_first_key",
         "_fs",
-        "_map",
+        "_page",
+        "_page_number",
         "_pending",
         "_writable",
         "base_offset",
@@ -49,7 +56,9 @@ class SparseIndex:
         self._capacity = max_bytes // self.ENTRY_SIZE
         self._entries = -1  # not known until the file is looked at
         self._file: File | None = None
-        self._map: memoryview | None = None
+        self._page = b""  # the entries of the page that was read last
+        self._page_number = 0
+        self._first_key: int | None = None
         self._pending = bytearray()  # the last entries, not yet in the file
         self._writable = writable
         self.pool: HandlePool | None = None
@@ -83,25 +92,80 @@ class SparseIndex:
         """Remember what the last entry says; None when there is none."""
         raise NotImplementedError
 
+    def _key(self, entry: bytes, at: int = 0) -> int:
+        """What entries are ordered by."""
+        raise NotImplementedError
+
+    @property
+    def _last_key(self) -> int:
+        raise NotImplementedError
+
     def entry_bytes(self, slot: int) -> bytes:
-        return bytes(self._mapped()[slot * self.ENTRY_SIZE : (slot + 1) * self.ENTRY_SIZE])
+        size = self.ENTRY_SIZE
+        at = (slot - self._page_number * _PAGE) * size
+        entry = self._page[at : at + size] if at >= 0 else b""
+        if not entry:
+            entry = self._read(slot, 1)
+        if len(entry) < size:
+            raise CorruptIndexError(f"{self.path}: entry {slot} of {self._entries} is gone from the file")
+        return entry
 
     def _floor_slot(self, target: int) -> int:
+        """The last slot whose key is at or below `target`, or -1. Entries that are gone from the file are not found:
+        a lower slot only means a longer way through the log."""
         self.settle()
         entries = self.entries
         if entries == 0:
             return -1
-        return kernel.index_floor(self._mapped(), entries, self.ENTRY_SIZE, target)
+        size = self.ENTRY_SIZE
+        low, high = (
+            -1,
+            (entries - 1) // _PAGE + 1,
+        )  # the first key of `low` is at or below the target, that of `high` is not
+        number = self._guess(target, entries)
+        is_first = True
+        while high - low > 1:
+            page = self._page_of(number)
+            if page and self._key(page) <= target:
+                low = number
+                if target < self._key(page, len(page) - size):
+                    break
+            else:
+                high = number
+            if is_first:  # a guess that is wrong is wrong by little
+                number, is_first = (low + 1 if low == number else high - 1), False
+            else:
+                number = (low + high) // 2
+        if low < 0:
+            return -1
+        page = self._page_of(low)
+        return low * _PAGE + kernel.index_floor(page, len(page) // size, size, target)
 
-    def _mapped(self) -> memoryview:
+    def _guess(self, target: int, entries: int) -> int:
+        """The page where the target would lie if keys grew evenly."""
+        if entries <= _PAGE:
+            return 0
+        if self._first_key is None:
+            first = self._read(0, 1)
+            if not first:
+                return 0
+            self._first_key = self._key(first)
+        slot = (target - self._first_key) * entries // max(1, self._last_key - self._first_key)
+        return min(max(slot, 0), entries - 1) // _PAGE
+
+    def _page_of(self, number: int) -> bytes:
+        size = min(_PAGE, self._entries - number * _PAGE) * self.ENTRY_SIZE
+        if number != self._page_number or len(self._page) != size:
+            self._page, self._page_number = self._read(number * _PAGE, _PAGE), number
+        return self._page
+
+    def _read(self, slot: int, count: int) -> bytes:
+        """At most so many entries from a slot on, all of them whole."""
         if self._pending:
             self._write_pending()
-        if self._map is None:
-            file = self._opened()
-            self._map = file.map(file.size())
-            if not self._writable:  # the map keeps the file alive by itself
-                self._close_file()
-        return self._map
+        size = self.ENTRY_SIZE
+        data = self._opened().pread(min(count, self._entries - slot) * size, slot * size)
+        return data if len(data) % size == 0 else data[: len(data) // size * size]
 
     def _opened(self) -> File:
         if self._file is None:
@@ -138,6 +202,7 @@ class SparseIndex:
                 raise
             self._entries -= len(self._pending) // self.ENTRY_SIZE
             self._pending.clear()
+            self._forget_page()
             self._on_load()
 
     def append_raw(self, entries: bytes | bytearray) -> None:
@@ -148,7 +213,6 @@ class SparseIndex:
             self._pending += fitting
             self._entries += count
             self._note_last(fitting[-self.ENTRY_SIZE :])
-            self._drop_map()
             self._write_pending()
 
     def open_for_append(self, max_bytes: int) -> None:
@@ -169,12 +233,13 @@ class SparseIndex:
             dropped = self._entries - entries
             self._opened().pwrite(bytes(dropped * self.ENTRY_SIZE), entries * self.ENTRY_SIZE)
             self._entries = entries
+            self._forget_page()
             self._on_load()
 
     def reset(self) -> None:
         """Forget everything, whatever is in the file; for rebuilding."""
         self._pending.clear()
-        self._drop_map()
+        self._forget_page()
         self._close_file()
         self._writable = True
         self._opened().truncate(0)
@@ -186,7 +251,6 @@ class SparseIndex:
         """Cut the file to its entries and write no more."""
         entries = self.entries
         self._write_pending()
-        self._drop_map()
         if self._writable:
             self._opened().truncate(entries * self.ENTRY_SIZE)
             self._close_file()
@@ -209,8 +273,8 @@ class SparseIndex:
 
     @property
     def is_open(self) -> bool:
-        """Whether it holds a file or a map."""
-        return self._file is not None or self._map is not None
+        """Whether it holds a file."""
+        return self._file is not None
 
     def close(self) -> None:
         """Close the files and write nothing: an index that counts was trimmed before."""
@@ -222,13 +286,11 @@ class SparseIndex:
     def release(self) -> None:
         """Close the files; the next use opens them again. Writes nothing: the pool asks for this in the middle of what
         another log does, which must not fail for this one."""
-        self._drop_map()
+        self._forget_page()
         self._close_file()
 
-    def _drop_map(self) -> None:
-        if self._map is not None:
-            self._map.release()
-            self._map = None
+    def _forget_page(self) -> None:
+        self._page, self._first_key = b"", None
 
     def _close_file(self) -> None:
         if self._file is not None:

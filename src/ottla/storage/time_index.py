@@ -43,6 +43,14 @@ class TimeIndex(SparseIndex):
         timestamp, relative = _ENTRY.unpack(entry) if entry else (-1, 0)
         self._last_timestamp, self._last_offset = timestamp, self.base_offset + relative
 
+    def _key(self, entry: bytes, at: int = 0) -> int:
+        timestamp: int = _ENTRY.unpack_from(entry, at)[0]
+        return timestamp
+
+    @property
+    def _last_key(self) -> int:
+        return self._last_timestamp
+
     def entry(self, slot: int) -> tuple[int, int]:
         timestamp, relative = _ENTRY.unpack(self.entry_bytes(slot))
         return timestamp, self.base_offset + relative

@@ -293,6 +293,9 @@ class SimulatedDisk:
     def is_dir(self, path: str) -> bool:
         return self.exists(path) and isinstance(self._find(path), _Dir)
 
+    def is_link(self, path: str) -> bool:
+        return False  # this disk has none
+
     def size(self, path: str) -> int:
         node = self._find(path)
         return len(node.data) if isinstance(node, _File) else 0

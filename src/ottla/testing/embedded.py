@@ -27,7 +27,7 @@ from ottla.cluster import controller
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import DB_FILE
-from ottla.config import BrokerConfig
+from ottla.config import BrokerConfig, check_known
 from ottla.errors import BrokerError
 from ottla.server.dispatch import Dispatcher
 from ottla.storage.fs import FileSystem
@@ -45,7 +45,8 @@ _ENOUGH_BYTES = 1 << 30  # a container often has no more than 64 MiB there
 class EmbeddedBroker:
     """One broker for tests. It keeps its port and its data from the first start to `close`.
 
-    properties: a broker's settings by Kafka's names, as in server.properties
+    properties: a broker's settings by Kafka's names, as in server.properties; a name that neither Kafka nor ottla has
+        is a ConfigError
     data: where it keeps its topics; if not given, a temporary directory that goes with it (in memory, where there
         is room: the disk's syncs are most of a start)
     http: whether `/metrics` and `/healthz` are served too, at the address `broker.http`
@@ -62,6 +63,7 @@ class EmbeddedBroker:
     ) -> None:
         self._wrap_files = wrap_files
         self.properties = {key: _text(value) for key, value in (properties or {}).items()}
+        check_known(self.properties)
         self._has_http = http
         self._is_temporary = data is None
         self.data = _temporary_dir() if data is None else os.fspath(data)
@@ -79,7 +81,11 @@ class EmbeddedBroker:
     # -- life
 
     def __enter__(self) -> EmbeddedBroker:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.close()

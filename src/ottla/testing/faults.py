@@ -92,6 +92,9 @@ class FaultyFileSystem:
     def is_dir(self, path: str) -> bool:
         return self._inner.is_dir(path)
 
+    def is_link(self, path: str) -> bool:
+        return self._inner.is_link(path)
+
     def size(self, path: str) -> int:
         return self._inner.size(path)
 

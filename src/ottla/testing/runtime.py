@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -35,6 +36,10 @@ class SimulatedRuntime:
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
 
+    def sleep_ms(self, ms: float) -> None:
+        """Time passes for whoever sleeps; timers that are due meanwhile fire at the next `advance`."""
+        self._move_to(self._monotonic_ms + math.ceil(ms))
+
     def advance(self, ms: int) -> None:
         """Let time pass, and call what is due meanwhile, each at its time."""
         end_ms = self._monotonic_ms + ms
@@ -62,6 +67,9 @@ class SimulatedRuntime:
             done(*_attempt(work))
         else:
             self._queue.append(lambda: done(*_attempt(work)))
+
+    def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
+        self.run_blocking(work, done)
 
     def run_one(self) -> bool:
         """Do the next piece of queued work; False if there is none."""

@@ -76,6 +76,10 @@ class SlowFileSystem:
         self.go(path)
         return self._inner.is_dir(path)
 
+    def is_link(self, path: str) -> bool:
+        self.go(path)
+        return self._inner.is_link(path)
+
     def size(self, path: str) -> int:
         self.go(path)
         return self._inner.size(path)

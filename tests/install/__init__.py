@@ -1,0 +1,1 @@
+"""ottla as users install it: into an empty environment, tried by a smoke run."""
