@@ -154,23 +154,24 @@ class Assignments:
 
     def _made(self, partition: Partition, log: Log | None, error: BaseException | None) -> None:
         if log is not None:
+            partition.is_offline = False
             self._logs.add(log)
             if self._hosted.partitions.get(partition.key) is partition:
                 self._attach(partition, log)
             else:  # deleted while it was being made
                 self._remove([log], layout.DELETE_DIR)
         else:
-            partition.is_offline = True
             if isinstance(error, DiskFullError):
-                _logger.error("the log of %s could not be made, it is tried again: %s", partition.key, error)
+                if not partition.is_offline:
+                    _logger.error("no log for %s, until there is room: %s", partition.key, error)
                 self._runtime.call_later(_TRY_AGAIN_MS, partial(self._try_again, partition))
             else:
                 _logger.error("the log of %s could not be made", partition.key, exc_info=error)
+            partition.is_offline = True
         self._step_done()
 
     def _try_again(self, partition: Partition) -> None:
         if self._hosted.partitions.get(partition.key) is partition:
-            partition.is_offline = False
             self._under_way += 1
             self._make_log(partition)
 

@@ -60,6 +60,9 @@ class SmallFileSystem:
     def is_dir(self, path: str) -> bool:
         return self._inner.is_dir(path)
 
+    def is_link(self, path: str) -> bool:
+        return self._inner.is_link(path)
+
     def size(self, path: str) -> int:
         return self._inner.size(path)
 
