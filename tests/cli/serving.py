@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 TIMEOUT_S = 60
-READY = re.compile(r"ottla: ready on (\S+) \(node (\d+), (\d+) topics, (\d+) ms\)")
+READY = re.compile(r"ottla: ready on (\S+) \(node (\d+), (\d+) topics?, (\d+) ms\)")
 
 
 class Serve:

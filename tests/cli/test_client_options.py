@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from ottla.cli.client import columns
 from ottla.cli.client_bytes import parse_header, separator, unescape
 from ottla.cli.client_offsets import Kind, Place, parse_place
 from ottla.cli.main import app
@@ -231,7 +230,3 @@ def test_headers_that_cannot_be_read_are_told(line: bytes) -> None:
     parser = Parser(Shape.TEXT, header_separators=(b"\t", b",", b":"))
     with pytest.raises(InputError):
         parser.parse(line)
-
-
-def test_columns_are_aligned() -> None:
-    assert columns([("a", "b"), ("long", 5)], right=(1,)) == "a     b\nlong  5\n"

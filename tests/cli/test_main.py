@@ -181,7 +181,8 @@ def test_serve_among_the_other_commands_is_the_same_command() -> None:
 def test_serve_refuses_wrong_usage(words: tuple[str, ...]) -> None:
     done = run("-m", "ottla", "serve", *words)
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: ottla serve")
+    assert done.stderr.startswith("Usage: ottla serve")
+    assert ("Did you mean --listen?" in done.stderr) == ("--lsten" in words)
 
 
 def test_wrong_usage_exits_with_2() -> None:

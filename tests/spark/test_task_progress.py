@@ -107,4 +107,4 @@ def test_a_pipeline_shows_how_far_a_batch_is(tmp_path: Path, monkeypatch: pytest
         watcher.planned(plan, behind=1000)
         watcher.tasks(1, 4)
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
-    assert "250 of 2,000 records batch 7: reading, 1 of 4 tasks" in shown
+    assert "record 250 of 2,000 batch 7: reading, 1 of 4 tasks" in shown

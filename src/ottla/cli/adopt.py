@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ottla.cli.group import OUTPUT, single_command
+from ottla.cli.tables import Column, print_table
+from ottla.cli.terminal import say
 from ottla.cluster.adopt import Adopted, adopt
 from ottla.cluster.survey import FoundTopic
 from ottla.storage.fs import RealFileSystem
+from ottla.words import counted
 
-app = typer.Typer()
+app = single_command()
 
 _HELP = """\
 Take over the data of a KRaft Kafka broker: topics keep their names, ids, settings and records.
@@ -34,7 +37,7 @@ Examples:
 @app.command("adopt", help=_HELP)
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     taken = adopt(RealFileSystem(), [str(path) for path in directories], random.SystemRandom().randrange)
     if as_json:
@@ -75,23 +78,17 @@ def _id_text(topic: FoundTopic) -> str:
 
 
 def _print(taken: Adopted) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     found = taken.survey
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("topic", "partitions", "id", "settings", ""):
-        table.add_column(name, justify="right" if name == "partitions" else "left", overflow="fold")
+    nodes = ", ".join(map(str, found.node_ids))
+    say(f"cluster {found.cluster_id}, node {nodes}: {counted(len(found.topics), 'topic')}")
+    rows = []
     for topic in found.topics.values():
         settings = " ".join(f"{key}={value}" for key, value in topic.config.items())
         state = "new" if topic.name in taken.new_topics else "known"
-        table.add_row(topic.name, str(len(topic.partitions)), _id_text(topic), settings, state)
-    nodes = ", ".join(map(str, found.node_ids))
-    console.print(f"cluster {found.cluster_id}, node {nodes}: {len(found.topics)} topics", soft_wrap=True)
-    console.print(table)
+        rows.append((topic.name, len(topic.partitions), _id_text(topic), settings, state))
+    if rows:
+        print_table(("topic", "partitions>", Column("id", rank=1), "settings", ""), rows)
     for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    done = f"{len(taken.new_topics)} topics taken over" if taken.new_topics else "nothing new"
-    console.print(f"{done}; written down in {taken.store_path}", soft_wrap=True)
+        say(f"note: {note}")
+    done = f"{counted(len(taken.new_topics), 'topic')} taken over" if taken.new_topics else "nothing new"
+    say(f"{done}; written down in {taken.store_path}")

@@ -8,49 +8,25 @@ from __future__ import annotations
 import concurrent.futures
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
+
+from ottla.escapes import visible_line
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import DescribeClusterResult, TopicDescription
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-DEFAULT_TIMEOUT_S = 10.0
 LOOK_AGAIN_S = 0.02
 _POLL_S = 0.05
 _SHOWN_WITHIN_S = 5.0
 # One of several addresses may refuse before the next is tried, and a broker may be just starting.
 _UNREACHABLE_AFTER_S = 1.5
-
-BootstrapOption = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="OTTLA_BOOTSTRAP",
-        help="The broker to ask, or several with commas.",
-    ),
-]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        metavar="KEY=VALUE",
-        help="A setting of the client (librdkafka's names), or @FILE with one a line. May be repeated.",
-    ),
-]
-TimeoutOption = Annotated[float, typer.Option(min=0.1, help="Seconds without an answer before giving up.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-ValidateOption = Annotated[
-    bool, typer.Option("--validate-only", help="Only ask the broker whether it would do it.")
-]
 
 _NEXT_BY_NAME = {
     "UNKNOWN_TOPIC_OR_PART": "`ottla topics list` shows what there is",
@@ -150,7 +126,7 @@ class Kafka:
     def topic(self, name: str) -> TopicDescription:
         found = self.describe([name])[name]
         if is_error(found):
-            fail(f"{name}: {explain(found)}", next_step(found))
+            fail(f"{name}: {explain(found)}", self.next_step(found, name))
         description: TopicDescription = found
         return description
 
@@ -164,6 +140,16 @@ class Kafka:
 
     def topic_names(self) -> list[str]:
         return sorted(self.admin.list_topics(timeout=self.timeout_s).topics)
+
+    def group_names(self) -> list[str]:
+        answer = self.admin.list_consumer_groups(request_timeout=self.timeout_s).result()
+        return sorted(str(group.group_id) for group in answer.valid)
+
+    def next_step(self, error: KafkaError, name: str) -> str:
+        """What to do about an error of a topic or group: its name may be misspelt."""
+        names = {"UNKNOWN_TOPIC_OR_PART": self.topic_names, "GROUP_ID_NOT_FOUND": self.group_names}
+        known = names[error.name()]() if error.name() in names else []
+        return join_steps(did_you_mean(name, known), next_step(error))
 
 
 @contextmanager
@@ -230,9 +216,19 @@ def next_step(error: KafkaError) -> str:
     return _NEXT_BY_NAME.get(error.name(), "")
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest of the names, as a question; nothing if none is near."""
+    near = get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def join_steps(*steps: str) -> str:
+    return " ".join(step for step in steps if step)
+
+
 def complain(message: str, next_step: str = "") -> None:
     """One line on stderr: what is wrong, and what to do."""
-    print(f"ottla: {message}" + (f" ({next_step})" if next_step else ""), file=sys.stderr)
+    print(visible_line(f"ottla: {message}" + (f" ({next_step})" if next_step else "")), file=sys.stderr)
 
 
 def fail(message: str, next_step: str = "") -> NoReturn:
@@ -255,17 +251,3 @@ def confirm(question: str, *, yes: bool) -> None:
     except typer.Abort:
         print(file=sys.stderr)
     fail("nothing was deleted", "--yes does it without asking")
-
-
-def columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
-    """Rows as aligned text; the columns named in `right` are set right."""
-    texts = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in texts
-    )
-    return "".join(f"{line}\n" for line in lines)

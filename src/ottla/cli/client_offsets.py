@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import LOOK_AGAIN_S, Kafka, explain, fail, is_error, next_step
+from ottla.cli.client import (
+    LOOK_AGAIN_S,
+    Kafka,
+    explain,
+    fail,
+    is_error,
+    next_step,
+)
 from ottla.cli.log_options import parse_time
 
 # As ListOffsets has them.

@@ -18,7 +18,7 @@ def record_counter(doing: str, *, shown: bool) -> Iterator[Callable[[int], None]
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description} {task.completed:,.0f} records"),
+        TextColumn("records {task.description}: {task.completed:,.0f}"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     )

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
-import typer
-
-from ottla.cli.client import (
+from ottla.cli.client import Kafka, connect
+from ottla.cli.group import single_command
+from ottla.cli.json_text import to_json
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,
-    Kafka,
     SettingsOption,
     TimeoutOption,
-    columns,
-    connect,
 )
-from ottla.cli.json_text import to_json
+from ottla.cli.tables import Column, print_table
+from ottla.words import counted
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = single_command()
 
 
 @app.command()
@@ -36,7 +28,7 @@ def cluster(
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Brokers, controller and cluster id, and the number of topics and partitions.
+    """Show brokers, controller and cluster id, and count topics and partitions.
 
     \b
     Examples:
@@ -75,13 +67,13 @@ def _fields(kafka: Kafka) -> dict[str, Any]:
 
 def _print(fields: dict[str, Any]) -> None:
     print(f"cluster {fields['cluster_id']}")
-    counts = f"{fields['topics']} topics, {fields['partitions']} partitions"
+    counts = f"{counted(fields['topics'], 'topic')}, {counted(fields['partitions'], 'partition')}"
     print(
         f"{counts}, {fields['under_replicated']} under-replicated, {fields['without_leader']} without a leader"
     )
-    rows: list[Sequence[object]] = [("broker", "address", "rack", "leads", "")]
+    rows = []
     for broker in fields["brokers"]:
         role = "controller" if broker["id"] == fields["controller"] else ""
         address = f"{broker['host']}:{broker['port']}"
         rows.append((broker["id"], address, broker["rack"] or "-", broker["leads"], role))
-    sys.stdout.write(columns(rows, right=(0, 3)))
+    print_table(("broker>", "address", Column("rack", rank=1), "leads>", ""), rows)

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import connect, parse_pair
+from ottla.cli.completion import complete_topics
+from ottla.cli.group import OUTPUT, command_group
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
@@ -15,14 +18,9 @@ from ottla.cli.client import (
     SettingsOption,
     TimeoutOption,
     ValidateOption,
-    connect,
-    parse_pair,
 )
-from ottla.cli.group import command_group
 
-app = command_group(
-    "Show and change the settings of topics and brokers. A change takes effect without a restart."
-)
+app = command_group("Show and change the settings of topics and brokers, without a restart.")
 
 
 class Of(StrEnum):
@@ -33,7 +31,12 @@ class Of(StrEnum):
 
 
 OfArgument = Annotated[Of, typer.Argument(metavar="topic|broker", help="Whose settings.")]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The topic's name or the broker's id.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The topic's name or the broker's id.", autocompletion=complete_topics
+    ),
+]
 
 
 @app.command()
@@ -42,14 +45,19 @@ def show(
     name: NameArgument,
     all_: Annotated[
         bool,
-        typer.Option("--all", "-a", help="Also defaults, with where each value comes from and its meaning."),
+        typer.Option(
+            "--all",
+            "-a",
+            help="Also defaults, with where each value comes from and its meaning.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """What was set for a topic, or for a broker, as key=value.
+    """Show what was set for a topic or a broker, as key=value.
 
     \b
     Examples:

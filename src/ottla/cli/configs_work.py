@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ottla.cli.client import Kafka, explain, fail, is_error, next_step, wait_until_shown
+from ottla.cli import terminal
+from ottla.cli.client import (
+    Kafka,
+    explain,
+    fail,
+    is_error,
+    wait_until_shown,
+)
 from ottla.cli.json_text import to_json
 
 # Who set a value, by the number that DescribeConfigs has for it.
@@ -39,7 +47,7 @@ def described_configs(kafka: Kafka, of: str, names: Sequence[str]) -> dict[str, 
     found = {}
     for resource, result in kafka.settle(answers).items():
         if is_error(result):
-            fail(f"{of} {resource.name}: {explain(result)}", next_step(result))
+            fail(f"{of} {resource.name}: {explain(result)}", kafka.next_step(result, resource.name))
         found[resource.name] = result
     return found
 
@@ -58,7 +66,18 @@ def show(kafka: Kafka, of: str, name: str, *, everything: bool, as_json: bool) -
             print(to_json(_fields(entry, meaning)))
             continue
         value = "(hidden)" if entry.is_sensitive else "" if entry.value is None else entry.value
-        print(f"{entry.name}={value}" + (f"  # {_about(entry, meaning)}" if everything else ""))
+        _print_entry(f"{entry.name}={value}", _about(entry, meaning) if everything else "")
+
+
+def _print_entry(setting: str, about: str) -> None:
+    """In one line, or with what is said about it below, where a terminal is too narrow."""
+    line, width = f"{setting}  # {about}" if about else setting, terminal.width()
+    if width is None or len(line) <= width:
+        terminal.say(line)
+        return
+    terminal.say(setting)
+    for piece in textwrap.wrap(about, width, initial_indent="    # ", subsequent_indent="    # "):
+        terminal.say(terminal.paint(piece, "dim"))
 
 
 def _fields(entry: Any, meaning: str) -> dict[str, object]:
@@ -106,7 +125,7 @@ def alter(
     )
     for result in kafka.settle(answers).values():
         if is_error(result):
-            fail(f"{of} {name}: {explain(result)}", next_step(result))
+            fail(f"{of} {name}: {explain(result)}", kafka.next_step(result, name))
     if not validate_only:
         wait_until_shown(lambda: _is_shown(described_configs(kafka, of, [name])[name], changes))
     print(f"{of} {name}: " + ("could be changed" if validate_only else "changed"))

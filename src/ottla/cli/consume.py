@@ -7,25 +7,26 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import connect, misuse
+from ottla.cli.client_bytes import to_bytes, unescape
+from ottla.cli.client_offsets import Kind, Place, parse_place
+from ottla.cli.group import OUTPUT, single_command
+from ottla.cli.log_options import MAX_OFFSET, parse_offsets
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
+    OffsetsOption,
+    QuietOption,
+    RawOption,
     SettingsOption,
     TimeoutOption,
-    connect,
-    misuse,
+    TopicArgument,
 )
-from ottla.cli.client_bytes import to_bytes, unescape
-from ottla.cli.client_offsets import Kind, Place, parse_place
-from ottla.cli.log_options import MAX_OFFSET, parse_offsets
+from ottla.cli.terminal import is_terminal
+from ottla.escapes import visible_bytes
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = single_command()
 
 
 class Isolation(StrEnum):
@@ -35,9 +36,9 @@ class Isolation(StrEnum):
 
 @app.command()
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicArgument,
     partitions: Annotated[
-        list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without one, all of them.")
+        list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without a number, all partitions.")
     ] = None,
     from_: Annotated[
         str | None,
@@ -46,41 +47,79 @@ def consume(
     to: Annotated[
         str | None, typer.Option("--to", metavar="PLACE", help="Where to stop, itself left out.")
     ] = None,
-    offset: Annotated[
-        str | None, typer.Option(metavar="A[:B]", help="From offset A on, up to but without B.")
-    ] = None,
+    offset: OffsetsOption = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with records to come.")] = False,
     max_: Annotated[
         int | None, typer.Option("--max", "-n", metavar="N", min=1, help="Stop after N records.")
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help='JSON lines; what is not UTF-8 appears as {"base64": ...}.')
+        bool,
+        typer.Option(
+            "--json",
+            help='JSON lines; what is not UTF-8 appears as {"base64": ...}.',
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     format_: Annotated[
-        str | None, typer.Option("--format", metavar="FORMAT", help="How to print a record; see above.")
+        str | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="How to print a record; see above.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     binary: Annotated[
-        bool, typer.Option("--binary", help="Values with their lengths before them, for `produce --binary`.")
+        bool,
+        typer.Option(
+            "--binary",
+            help="Values with their lengths before them, for `produce --binary`.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
-    key: Annotated[bool, typer.Option("--key", help="The key and a tab before the value.")] = False,
+    key: Annotated[
+        bool, typer.Option("--key", help="The key and a tab before the value.", rich_help_panel=OUTPUT)
+    ] = False,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="The key and this before the value.")
+        str | None,
+        typer.Option(
+            "--key-separator",
+            "-K",
+            metavar="TEXT",
+            help="The key and this before the value.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     headers: Annotated[
-        bool, typer.Option("--headers", help="Headers before the rest: a:1,b:2, then a tab.")
+        bool,
+        typer.Option(
+            "--headers", help="Headers before the rest: a:1,b:2, then a tab.", rich_help_panel=OUTPUT
+        ),
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", help=r"What ends a record, with \n \t \0 \xFF.")
+        str,
+        typer.Option(
+            "--delimiter",
+            "-D",
+            metavar="TEXT",
+            help=r"What ends a record, with \n \t \0 \xFF.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = r"\n",
     null: Annotated[
         str | None,
-        typer.Option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
+        typer.Option(
+            "--null",
+            metavar="TEXT",
+            help="What to print for a null. Nothing without it.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
-    null_word: Annotated[bool, typer.Option("-Z", help="Print NULL for a null.")] = False,
+    null_word: Annotated[
+        bool, typer.Option("-Z", help="Print NULL for a null.", rich_help_panel=OUTPUT)
+    ] = False,
+    raw: RawOption = False,
     isolation: Annotated[
         Isolation, typer.Option(help="Whether to leave out what is not committed.")
     ] = Isolation.COMMITTED,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: QuietOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
@@ -104,7 +143,7 @@ def consume(
       ottla consume orders --format '%p:%o %k=%s\\n' --max 5
     """
     from ottla.cli import consume_work as work
-    from ottla.cli.consume_output import Line, as_json, as_text, compile_format
+    from ottla.cli.consume_output import Line, as_json, as_text, compile_format, visible_as_json
 
     if offset is not None and (from_ is not None or to is not None):
         misuse("--offset says where to begin and to stop; leave out --from and --to")
@@ -119,17 +158,23 @@ def consume(
             Place(Kind.OFFSET, first),
             Place(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
         )
+    is_shown = is_terminal() and not raw
+    if binary and is_shown:
+        misuse(
+            "--binary writes bytes that are not for a terminal; send them to a file or a pipe, or add --raw"
+        )
+    show = visible_bytes if is_shown else bytes
     shown_null = to_bytes(null) if null is not None else b"NULL" if null_word else b""
     line: Line
     if json:
-        line = as_json
+        line = visible_as_json if is_shown else as_json
     elif binary:
         line = compile_format("%R%s", b"")
     elif format_ is not None:
-        line = compile_format(format_, shown_null)
+        line = compile_format(format_, shown_null, show)
     else:
         before_value = unescape(key_separator) if key_separator is not None else b"\t" if key else None
-        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers)
+        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers, show=show)
     query = work.Query(
         topic, partitions, begin, end, follow=follow, limit=max_, committed=isolation is Isolation.COMMITTED
     )

@@ -10,7 +10,15 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.cli.client import Kafka, Trouble, complain, explain, fail, next_step, open_client
+from ottla.cli.client import (
+    Kafka,
+    Trouble,
+    complain,
+    explain,
+    fail,
+    next_step,
+    open_client,
+)
 from ottla.cli.client_offsets import Kind, Place, bounds_of, resolve
 from ottla.cli.client_progress import record_counter
 from ottla.cli.consume_output import Line

@@ -6,6 +6,7 @@ import errno
 import socket
 
 from ottla.errors import BrokerError, ConfigError, CorruptionError, LogDirLockedError, PipelineFileError
+from ottla.escapes import visible_line
 
 _NEXT_BY_TYPE: tuple[tuple[type[BrokerError], str], ...] = (
     (PipelineFileError, "docs/pipelines.md lists every key"),
@@ -46,7 +47,7 @@ def one_line(error: BrokerError | OSError) -> str:
         what = ": ".join(str(part) for part in (error.filename, error.strerror) if part) or what
     next_step = _next_step(error)
     text = " ".join((what or type(error).__name__).split())
-    return f"ottla: {text}" + (f" ({next_step})" if next_step else "")
+    return visible_line(f"ottla: {text}" + (f" ({next_step})" if next_step else ""))
 
 
 def _next_step(error: BrokerError | OSError) -> str:

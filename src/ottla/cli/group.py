@@ -1,11 +1,43 @@
-"""What all groups of commands have in common: how they look in `--help`."""
+"""What all commands have in common: how they look in `--help`.
+
+First a sentence, then what else there is to know, then examples; then arguments and options in sections that have the
+same names and the same order everywhere.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+ARGUMENTS, OPTIONS, OUTPUT, CONNECTION, SPARK = "Arguments", "Options", "Output", "Connection", "Spark"
+_SECTIONS = (ARGUMENTS, OPTIONS, OUTPUT, CONNECTION, SPARK)
+
+
+class _Command(TyperCommand):
+    """Lists options by the section that they name as their panel."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """TOPIC for what is required, [TOPIC] for what is not."""
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                is_argument = parameter.param_type_name == "argument"
+                section = getattr(parameter, "rich_help_panel", None) or OPTIONS
+                if is_argument:  # its name without its type
+                    record = record[0].partition(" <")[0], record[1]
+                sections[ARGUMENTS if is_argument else section].append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
 
 
 class _Group(TyperGroup):
@@ -18,19 +50,31 @@ class _Group(TyperGroup):
 
 
 def _first_sentence(text: str) -> str:
-    line = text.partition("\n")[0]
+    line = text.partition("\n\n")[0].replace("\n", " ")
     sentence, dot, _ = line.partition(". ")
     return sentence + "." if dot else line
 
 
-def command_group(text: str) -> typer.Typer:
+class Commands(typer.Typer):
+    """Whose commands all look the same."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        return super().command(name, **{"cls": _Command, **settings})
+
+
+_LOOKS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+def command_group(text: str) -> Commands:
     """A group of commands that says `text` of itself."""
-    return typer.Typer(
-        cls=_Group,
-        add_completion=False,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        help=text,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    return Commands(cls=_Group, no_args_is_help=True, help=text, **_LOOKS)
+
+
+def single_command() -> Commands:
+    """For a command that is in no group."""
+    return Commands(**_LOOKS)

@@ -6,40 +6,40 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import confirm, connect, misuse
+from ottla.cli.completion import complete_topics
+from ottla.cli.group import OUTPUT, command_group
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
+    AnyGroupsArgument,
     BootstrapOption,
+    GroupArgument,
+    GroupsArgument,
+    IfExistsOption,
     JsonOption,
     SettingsOption,
     TimeoutOption,
     YesOption,
-    confirm,
-    connect,
-    misuse,
 )
-from ottla.cli.group import command_group
 
 app = command_group("List and describe consumer groups, move their offsets, delete them.")
-
-NamesArgument = Annotated[list[str], typer.Argument(metavar="GROUP", help="One group or more.")]
-MaybeNamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="GROUP", help="Without a name, all groups.")
-]
 
 
 @app.command("list")
 def list_(
-    long: Annotated[bool, typer.Option("--long", "-l", help="With state and type.")] = False,
+    long: Annotated[
+        bool, typer.Option("--long", "-l", help="With state and type.", rich_help_panel=OUTPUT)
+    ] = False,
     state: Annotated[
-        list[str] | None, typer.Option(help="Only groups in this state. May be repeated.")
+        list[str] | None, typer.Option(metavar="STATE", help="Only those in this state. May be repeated.")
     ] = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """The names of all groups, one a line.
+    """List the names of all groups, one a line.
 
     \b
     Examples:
@@ -54,13 +54,13 @@ def list_(
 
 @app.command()
 def describe(
-    names: MaybeNamesArgument = None,
+    names: AnyGroupsArgument = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Members, what each reads, how far the group is, and how far it lags behind.
+    """Show members, what each reads, how far the group is, and how far it lags behind.
 
     \b
     Examples:
@@ -76,9 +76,10 @@ def describe(
 
 @app.command()
 def reset(
-    name: Annotated[str, typer.Argument(metavar="GROUP")],
+    name: GroupArgument,
     to: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="earliest, latest, an offset, -N, a time, or @MS.")
+        str | None,
+        typer.Option(metavar="PLACE", help="Where to: earliest, latest, an offset, -N, a time, or @MS."),
     ] = None,
     shift: Annotated[
         int | None,
@@ -89,19 +90,23 @@ def reset(
     topic: Annotated[
         list[str] | None,
         typer.Option(
-            "--topic", help="TOPIC or TOPIC:0,2. May be repeated; without it, all that the group has."
+            "--topic",
+            metavar="TOPIC[:0,2]",
+            help="Only this topic, or these partitions of it. May be repeated.",
+            autocompletion=complete_topics,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Only say what would be done.")] = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Set where a group goes on reading. Nobody may be reading in it meanwhile.
+    """Set where a group goes on reading.
 
-    An offset outside of a partition becomes its nearest end. A time is ISO 8601 (UTC unless it names a zone), a
-    time ago such as -15m, or @ and epoch milliseconds; it stands for the first record of that time or later.
+    Nobody may be reading in it meanwhile. An offset outside of a partition becomes its nearest end. A time is
+    ISO 8601 (UTC unless it names a zone), a time ago such as -15m, or @ and epoch milliseconds; it stands for the
+    first record of that time or later.
 
     \b
     Examples:
@@ -126,10 +131,8 @@ def reset(
 
 @app.command()
 def delete(
-    names: NamesArgument,
-    if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A group that is not there is fine.")
-    ] = False,
+    names: GroupsArgument,
+    if_exists: IfExistsOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,

@@ -8,10 +8,21 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import Kafka, columns, complain, explain, fail, is_error, next_step
+from ottla.cli.client import (
+    Kafka,
+    complain,
+    did_you_mean,
+    explain,
+    fail,
+    is_error,
+    join_steps,
+    next_step,
+)
 from ottla.cli.client_offsets import Place, resolve
 from ottla.cli.groups_work import Partition, bounds, committed, settle
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import print_table
+from ottla.words import counted
 
 
 class Shift(NamedTuple):
@@ -27,7 +38,8 @@ def reset(
     before = committed(kafka, name)
     wanted = _wanted(kafka, topics) if topics else sorted(before)
     if not wanted:
-        fail(f"{name} has no offsets", "name the topics with --topic")
+        near = "" if name in (known := kafka.group_names()) else did_you_mean(name, known)
+        fail(f"{name} has no offsets", join_steps(near, "name the topics with --topic"))
     _check_idle(kafka, name)
     ends = bounds(kafka, wanted)
     places = (
@@ -37,7 +49,7 @@ def reset(
         at: min(max(offset, ends[at].earliest), ends[at].latest) for at, offset in sorted(places.items())
     }
     failed = {} if dry_run else _alter(kafka, name, after)
-    rows: list[Sequence[object]] = [("topic", "partition", "before", "after")]
+    rows: list[Sequence[object]] = []
     for at, offset in after.items():
         if at in failed:
             complain(f"{at[0]}-{at[1]}: {explain(failed[at])}", next_step(failed[at]))
@@ -47,7 +59,7 @@ def reset(
         else:
             rows.append((at[0], at[1], before.get(at, "-"), offset))
     if not as_json:
-        sys.stdout.write(columns(rows, right=(1, 2, 3)))
+        print_table(("topic", "partition>", "before>", "after>"), rows)
         if dry_run:
             print("nothing was changed: this was a dry run", file=sys.stderr)
     return not failed
@@ -70,7 +82,7 @@ def _check_idle(kafka: Kafka, name: str) -> None:
         kafka, lambda: kafka.admin.describe_consumer_groups([name], request_timeout=kafka.timeout_s)
     )[name]
     if not is_error(group) and group.members:
-        fail(f"{name} has {len(group.members)} members", "stop them, then try again")
+        fail(f"{name} has {counted(len(group.members), 'member')}", "stop who reads in it, then try again")
 
 
 def _wanted(kafka: Kafka, topics: Sequence[str]) -> list[Partition]:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client import LOOK_AGAIN_S, Kafka, columns, complain, explain, fail, is_error, next_step
+from ottla.cli.client import (
+    LOOK_AGAIN_S,
+    Kafka,
+    complain,
+    did_you_mean,
+    explain,
+    fail,
+    is_error,
+    join_steps,
+    next_step,
+)
 from ottla.cli.client_offsets import Bounds, bounds_of
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import Column, print_heading, print_table
+from ottla.cli.terminal import say
 
 Partition = tuple[str, int]
 
@@ -71,7 +82,7 @@ def all_groups(kafka: Kafka) -> list[str]:
 
 
 def list_groups(kafka: Kafka, wanted: set[Any], *, long: bool, as_json: bool) -> None:
-    rows: list[Sequence[object]] = [("group", "state", "type")]
+    rows: list[Sequence[object]] = []
     for group in _listed(kafka, wanted):
         fields = {
             "state": _word(group.state),
@@ -83,9 +94,9 @@ def list_groups(kafka: Kafka, wanted: set[Any], *, long: bool, as_json: bool) ->
         elif long:
             rows.append((group.group_id, fields["state"], fields["type"]))
         else:
-            print(group.group_id)
+            say(group.group_id)
     if long and not as_json:
-        sys.stdout.write(columns(rows))
+        print_table(("group", "state", "type"), rows)
 
 
 def _word(value: Any) -> str:
@@ -107,7 +118,8 @@ def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
     for name, group in found.items():
         if is_error(group) or (_word(group.state) == "dead" and not group.members):
             reason = explain(group) if is_error(group) else "there is no such group"
-            complain(f"{name}: {reason}", "`ottla groups list` shows them")
+            near = did_you_mean(name, kafka.group_names())
+            complain(f"{name}: {reason}", join_steps(near, "`ottla groups list` shows them"))
             all_there = False
             continue
         _describe_one(kafka, name, group, as_json=as_json)
@@ -135,15 +147,14 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
         print(to_json({**fields, "partitions": partitions, "idle": without}))
         return
     assignor = f", {group.partition_assignor}" if group.partition_assignor else ""
-    print(f"{name}  {fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
-    header = ("  topic", "partition", "committed", "end", "lag", "member", "client", "host")
-    rows: list[Sequence[object]] = [header]
+    print_heading(name, f"{fields['state']}, members {len(group.members)}{assignor}, lag {lag}")
+    rows: list[Sequence[object]] = []
     for row in partitions:
         numbers = ("-" if row[key] is None else row[key] for key in ("committed", "end", "lag"))
         member = row["instance"] or row["member"] or "-"
         rows.append(
             (
-                f"  {row['topic']}",
+                row["topic"],
                 row["partition"],
                 *numbers,
                 member,
@@ -152,11 +163,12 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
             )
         )
     rows += (
-        ("  -", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host)
-        for owner in idle
+        ("-", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host) for owner in idle
     )
-    if len(rows) > 1:
-        sys.stdout.write(columns(rows, right=(1, 2, 3, 4)))
+    if rows:
+        names = ("topic", "partition>", "committed>", "end>", "lag>")
+        reader = (Column("member", yields=True), Column("client", rank=2), Column("host", rank=1))
+        print_table((*names, *reader), rows, indent="  ")
 
 
 def _row(at: Partition, offset: int | None, owner: Owner, ends: Bounds | None) -> dict[str, Any]:
@@ -199,7 +211,7 @@ def committed(kafka: Kafka, name: str) -> dict[Partition, int]:
         kafka, lambda: kafka.admin.list_consumer_group_offsets(request, request_timeout=kafka.timeout_s)
     ).values()
     if is_error(found):
-        fail(f"{name}: {explain(found)}", next_step(found))
+        fail(f"{name}: {explain(found)}", kafka.next_step(found, name))
     return {
         (at.topic, at.partition): at.offset
         for at in found.topic_partitions
@@ -231,6 +243,6 @@ def delete(kafka: Kafka, names: Sequence[str], *, if_exists: bool, as_json: bool
         if not is_error(result):
             print(to_json({"group": name, "deleted": True}) if as_json else f"{name}: deleted")
         elif not (if_exists and result.name() == "GROUP_ID_NOT_FOUND"):
-            complain(f"{name}: {explain(result)}", next_step(result))
+            complain(f"{name}: {explain(result)}", kafka.next_step(result, name))
             all_gone = False
     return all_gone

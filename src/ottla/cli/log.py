@@ -8,8 +8,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ottla.cli.group import command_group
-from ottla.cli.log_options import Encoding, parse_bytes, parse_offsets, parse_time
+from ottla.cli.group import OUTPUT, command_group
+from ottla.cli.log_drawing import By
+from ottla.cli.log_options import parse_bytes, parse_offsets, parse_time
+from ottla.cli.options import (
+    DeleteRetentionOption,
+    Encoding,
+    EncodingOption,
+    IntervalOption,
+    JsonOption,
+    OffsetsOption,
+    RawOption,
+    SkipCorruptOption,
+    WriteOption,
+)
 from ottla.logtools.source import Partition, Target, resolve
 from ottla.storage.fs import RealFileSystem
 
@@ -21,27 +33,39 @@ PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="A log file, a partition directory or a data directory.")
 ]
 PartitionArgument = Annotated[str, typer.Argument(metavar="PATH", help="A partition directory.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-EncodingOption = Annotated[
-    Encoding, typer.Option(help='How to show keys and values; what is not UTF-8 appears as {"base64": ...}.')
-]
-WriteOption = Annotated[
-    bool, typer.Option("--write", help="Do it. Without this, only say what would be done.")
-]
 
 
 @app.command()
-def show(path: PathArgument, json: JsonOption = False) -> None:
-    """A picture of the segments: sizes, offsets, times, index density, producers, epochs.
+def show(
+    path: PathArgument,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            help="What bars are long by. Without it time, or offsets where there are no times.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read every batch, to mark damage inside of segments too.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Draw the segments of a log, or the partitions of a directory, to scale, with gaps and damage marked.
+
+    In a pipe it has plain columns: sizes in bytes, times in ISO 8601, remarks behind a #. Exit code 1 if
+    something could not be read.
 
     \b
-    Example:
-      ottla log show /var/kafka/data/orders-0
+    Examples:
+      ottla log show /var/kafka/data
+      ottla log show /var/kafka/data/orders-0 --by offset
+      ottla log show /var/kafka/data | awk '$8 + $9 > 0'
     """
     from ottla.cli import log_show
 
     fs, target = _open(path)
-    log_show.run(fs, target, as_json=json)
+    if not log_show.run(fs, target, by=by, check=check, as_json=json):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -49,22 +73,24 @@ def dump(
     path: PathArgument,
     records: Annotated[bool, typer.Option("--records", help="Records instead of batches.")] = False,
     json: JsonOption = False,
-    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write a Parquet file instead.")] = None,
-    offset: Annotated[
-        str | None, typer.Option(metavar="A[:B]", help="From offset A on, up to but without B.")
+    parquet: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a Parquet file instead.", rich_help_panel=OUTPUT)
     ] = None,
+    offset: OffsetsOption = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="At this time or later.")
     ] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Before this time.")] = None,
     key: Annotated[
-        str | None, typer.Option(help="Only records with this key, in the chosen encoding.")
+        str | None, typer.Option(metavar="KEY", help="Only records with this key, in the chosen encoding.")
     ] = None,
     encoding: EncodingOption = Encoding.UTF8,
+    raw: RawOption = False,
 ) -> None:
-    """Batches or records as text, JSON or Parquet. Exit code 1 if something was damaged.
+    """Print batches or records as text, JSON or Parquet.
 
-    A TIME is ISO 8601 (UTC unless it names a zone), epoch milliseconds, or a time ago such as -15m, -2h or -1d.
+    Exit code 1 if something was damaged. A TIME is ISO 8601 (UTC unless it names a zone), epoch milliseconds,
+    or a time ago such as -15m, -2h or -1d.
 
     \b
     Examples:
@@ -79,16 +105,16 @@ def dump(
     fs, target = _open(path)
     first, last = parse_offsets(offset)
     query = Query(first, last, parse_time(from_), parse_time(to), parse_bytes(key, encoding))
-    output = log_dump.Output(records=records, as_json=json, parquet=parquet, encoding=encoding)
+    output = log_dump.Output(records=records, as_json=json, parquet=parquet, encoding=encoding, raw=raw)
     if not log_dump.run(fs, target, query, output):
         raise typer.Exit(1)
 
 
 @app.command()
 def verify(path: PathArgument, json: JsonOption = False) -> None:
-    """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints. Only reads.
+    """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints.
 
-    Exit code 0: healthy. 1: defects. 2: wrong usage, or the path cannot be read. Notes are harmless: what a
+    Only reads. Exit code 0: healthy. 1: defects. 2: wrong usage, or the path cannot be read. Notes are harmless: what a
     running broker or a kill -9 leaves.
 
     \b
@@ -106,10 +132,7 @@ def verify(path: PathArgument, json: JsonOption = False) -> None:
 def repair(
     path: PathArgument,
     write: WriteOption = False,
-    skip_corrupt: Annotated[
-        bool,
-        typer.Option("--skip-corrupt", help="Take bad batches out of the log and keep what follows them."),
-    ] = False,
+    skip_corrupt: SkipCorruptOption = False,
     json: JsonOption = False,
 ) -> None:
     """Rebuild damaged indexes, snapshots and epochs, cut a torn tail, take out bad batches.
@@ -134,7 +157,7 @@ def repair(
 def reindex(
     path: PartitionArgument,
     write: WriteOption = False,
-    interval: Annotated[int, typer.Option(min=0, help="Bytes of log between index entries.")] = 4096,
+    interval: IntervalOption = 4096,
 ) -> None:
     """Build all indexes and producer snapshots of one log anew.
 
@@ -167,14 +190,15 @@ def trim(
     ] = None,
     write: WriteOption = False,
 ) -> None:
-    """Drop the beginning or the end of one log. Whole batches only; the offset that is named stays.
+    """Drop the beginning or the end of one log.
 
-    What is dropped is gone: copy the directory first if it may be needed again.
+    Whole batches only; the offset that is named stays. What is dropped is gone: copy the directory first if it
+    may be needed again.
 
     \b
     Examples:
       ottla log trim /var/kafka/data/orders-0 --before 1000
-      ottla log trim /var/kafka/data/orders-0 --after-time 2026-01-31T12:00:00Z --write
+      ottla log trim orders-0 --after-time 2026-01-31T12:00:00Z --write
     """
     from ottla.cli import log_offline
 
@@ -189,13 +213,11 @@ def trim(
 def compact(
     path: PartitionArgument,
     write: WriteOption = False,
-    delete_retention_ms: Annotated[
-        int, typer.Option(min=0, help="How long tombstones stay, in milliseconds.")
-    ] = 86_400_000,
+    delete_retention_ms: DeleteRetentionOption = 86_400_000,
 ) -> None:
-    """Keep only the newest record of each key in one log. The last segment stays as it is.
+    """Keep only the newest record of each key in one log.
 
-    Records without a key are dropped, as Kafka's cleaner does.
+    The last segment stays as it is. Records without a key are dropped, as Kafka's cleaner does.
 
     \b
     Example:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 from ottla.cli import log_side_files
 from ottla.cli.json_text import to_json
-from ottla.cli.log_options import Encoding
 from ottla.cli.log_output import RecordFormat, batch_line, found_fields
 from ottla.cli.log_progress import progress_bar
+from ottla.cli.options import Encoding
+from ottla.cli.terminal import is_terminal
+from ottla.escapes import visible, visible_json, visible_line
 from ottla.logtools.coordinator_records import decoder_for
 from ottla.logtools.dump import FoundDamage, Query, dump_batches, dump_records
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
+from ottla.words import noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,15 @@ class Output:
     as_json: bool
     parquet: str | None
     encoding: Encoding
+    raw: bool
+
+    def writer(self) -> Callable[[str], object]:
+        """Takes text to stdout: as it is, or for a terminal with escapes for what it would obey."""
+        write = sys.stdout.write
+        if self.raw or not is_terminal():
+            return write
+        show = visible_json if self.as_json else visible
+        return lambda text: write(show(text))
 
 
 def run(fs: FileSystem, target: Target, query: Query, output: Output) -> bool:
@@ -54,7 +66,7 @@ def _dump_batches(
 ) -> bool:
     whole = True
     file = None
-    write = sys.stdout.write
+    write = output.writer()
     for found in dump_batches(fs, partition, query, on_progress):
         fields = found_fields(partition, found)
         if output.as_json:
@@ -75,7 +87,7 @@ def _dump_records(
     topic = partition.topic_partition.topic if partition.topic_partition else None
     formats = RecordFormat(output.encoding, decoder_for(topic), partition)
     line = formats.json if output.as_json else formats.text
-    write = sys.stdout.write
+    write = output.writer()
     for found in dump_records(fs, partition, query, on_progress):
         if isinstance(found, FoundDamage):
             whole = False
@@ -88,8 +100,9 @@ def _dump_records(
 def warn(found: FoundDamage) -> None:
     damage, path = found.damage, found.segment.path(layout.LOG)
     size = damage.end - damage.position
-    print(
-        f"ottla: {path}: {size} bytes at position {damage.position} are left out: {damage.meaning}"
-        f" (`ottla log verify {found.segment.directory}` says more)",
-        file=sys.stderr,
+    are = "is" if size == 1 else "are"
+    text = (
+        f"ottla: {path}: {size} {noun(size, 'byte')} at position {damage.position} {are} left out: {damage.meaning}"
+        f" (`ottla log verify {found.segment.directory}` says more)"
     )
+    print(visible_line(text), file=sys.stderr)

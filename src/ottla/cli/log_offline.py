@@ -14,6 +14,7 @@ from ottla.logtools.source import Partition
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime
 from ottla.storage.fs import FileSystem
+from ottla.words import counted
 
 _HINT = "nothing was changed; --write does it"
 
@@ -36,7 +37,11 @@ def run_reindex(fs: FileSystem, partition: Partition, *, interval: int, write: b
         changed = offline.reindex(fs, partition, interval=interval, write=write, on_progress=done)
     for path in changed:
         print(f"{'rebuilt' if write else 'would rebuild'}: {path}")
-    print(f"{len(changed)} files differ" + ("" if write or not changed else f"; {_HINT}"))
+    print(differing(len(changed)) + ("" if write or not changed else f"; {_HINT}"))
+
+
+def differing(files: int) -> str:
+    return f"{counted(files, 'file')} {'differs' if files == 1 else 'differ'}"
 
 
 def run_trim(fs: FileSystem, partition: Partition, cut: Cut, *, write: bool) -> None:
@@ -77,7 +82,8 @@ def run_compact(fs: FileSystem, partition: Partition, *, delete_retention_ms: in
     _tell("the log holds", held)
     if not write:
         size = sum(segment.size for segment in partition.segments[:-1])
-        print(f"{format_size(size)} in {max(0, held.segments - 1)} segments would be compacted; {_HINT}")
+        segments = counted(max(0, held.segments - 1), "segment")
+        print(f"{format_size(size)} in {segments} would be compacted; {_HINT}")
         return
     config = LogConfig(
         cleanup_policy=frozenset({"compact"}),
@@ -94,5 +100,5 @@ def run_compact(fs: FileSystem, partition: Partition, *, delete_retention_ms: in
 
 
 def _tell(what: str, log: Trimmed) -> None:
-    size = f"{format_size(log.size)} in {log.segments} segments"
+    size = f"{format_size(log.size)} in {counted(log.segments, 'segment')}"
     print(f"{what} offsets {log.start_offset} to {log.end_offset} (without {log.end_offset}), {size}")

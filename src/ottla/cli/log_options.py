@@ -7,22 +7,15 @@ import binascii
 import re
 import time
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import lru_cache
 
 import typer
 
+from ottla.cli.options import Encoding
+
 MAX_OFFSET = 2**63 - 1
 _RELATIVE = re.compile(r"-(\d+)(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-
-
-class Encoding(StrEnum):
-    """How keys, values and header values are written as text."""
-
-    UTF8 = "utf8"
-    BASE64 = "base64"
-    HEX = "hex"
 
 
 def parse_time(text: str | None) -> int | None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.cli.json_text import quote, to_json, utf8_or_base64
-from ottla.cli.log_options import Encoding, format_time
+from ottla.cli.log_options import format_time
+from ottla.cli.options import Encoding
+from ottla.escapes import visible_line
 from ottla.logtools.coordinator_records import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
 from ottla.logtools.findings import Finding
@@ -17,6 +19,7 @@ from ottla.records import batch, kernel
 from ottla.records.codec import Codec
 from ottla.records.record import Record
 from ottla.storage import layout
+from ottla.words import noun
 
 
 def json_bytes(encoding: Encoding) -> Callable[[bytes | None], Any]:
@@ -91,14 +94,14 @@ def _damage_fields(found: FoundDamage) -> dict[str, Any]:
 
 def batch_line(fields: dict[str, Any]) -> str:
     if "damage" in fields:
-        what = f"position {fields['position']}  DAMAGED  {fields['damaged_bytes']} bytes: {fields['damage']}"
+        what = f"position {fields['position']}  DAMAGED  {_amount(fields['damaged_bytes'], 'byte')}: {fields['damage']}"
         return f"{what}  (offset {fields['base_offset']}?)" if "base_offset" in fields else what
-    count = "?" if fields["count"] is None else fields["count"]
+    count = "? records" if fields["count"] is None else _amount(fields["count"], "record")
     parts = [
         f"position {fields['position']}",
         f"offsets {fields['base_offset']}..{fields['last_offset']}",
-        f"{count} records",
-        f"{fields['size']} bytes",
+        count,
+        _amount(fields["size"], "byte"),
         fields["codec"],
         f"magic {fields['magic']}",
         f"{fields['timestamp_type']} {format_time(fields['max_timestamp'])}",
@@ -114,6 +117,11 @@ def batch_line(fields: dict[str, Any]) -> str:
         if fields[flag]
     ]
     return "  ".join(parts)
+
+
+def _amount(number: int, word: str) -> str:
+    """Without commas: these lines are searched."""
+    return f"{number} {noun(number, word)}"
 
 
 class RecordFormat:
@@ -171,4 +179,4 @@ def finding_line(finding: Finding) -> str:
         where += f" at position {finding.position}"
     if finding.offset is not None:
         where += f", offset {finding.offset}"
-    return f"{finding.level}: {where}: {finding.meaning} [{finding.code}]"
+    return visible_line(f"{finding.level}: {where}: {finding.meaning} [{finding.code}]")

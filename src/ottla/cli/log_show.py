@@ -1,131 +1,69 @@
-"""`ottla log show`: tables of segments, epochs and producers."""
+"""`ottla log show`: a picture for a terminal, plain columns for a pipe, JSON for programs."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 
-from rich.console import Console
-from rich.table import Table
-
-from ottla.cli import log_side_files
+from ottla.cli import log_side_files, terminal
 from ottla.cli.json_text import to_json
-from ottla.cli.log_options import format_size, format_time
-from ottla.cli.tables import console_for_stdout, new_table
-from ottla.logtools.show import LogPicture, SegmentPicture, picture
-from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
+from ottla.cli.log_drawing import By
+from ottla.cli.log_picture import print_directory, print_log
+from ottla.cli.log_plain import print_plain_directory, print_plain_log
+from ottla.logtools.pictures import LogPicture
+from ottla.logtools.show import Artist
+from ottla.logtools.source import DataDir, Partition, SideFile, Target
 from ottla.storage.fs import FileSystem
 
-_MAX_PRODUCERS = 20
+_WIDTH_WITHOUT_TERMINAL = 100
 
 
-def run(fs: FileSystem, target: Target, *, as_json: bool) -> None:
+def run(fs: FileSystem, target: Target, *, by: By | None, check: bool, as_json: bool) -> bool:
+    """Whether everything could be read."""
     if isinstance(target, SideFile):
         log_side_files.dump(fs, target, as_json=as_json)
-        return
-    console = console_for_stdout()
-    summary = new_table("partition", "segments>", "size>", "offsets>", "last record")
-    for partition in partitions_of(fs, target):
-        shown = picture(fs, partition)
+        return True
+    shown = []
+    for log in _pictures(fs, target, check=check):
+        shown.append(log)
         if as_json:
-            sys.stdout.write(to_json(_fields(shown)) + "\n")
-        elif isinstance(target, DataDir):
-            summary.add_row(*_summary(shown))
+            sys.stdout.write(to_json(_fields(log)) + "\n")
+    if not as_json:
+        _print(target, shown, by)
+    return not any(log.unreadable for log in shown)
+
+
+def _pictures(fs: FileSystem, target: DataDir | Partition, *, check: bool) -> Iterator[LogPicture]:
+    if isinstance(target, Partition):
+        yield Artist(fs, target.path.rpartition("/")[0] or ".", check=check).picture(target)
+        return
+    artist = Artist(fs, target.path, check=check)
+    for name in (*target.partitions, *target.marked):
+        log = artist.picture_of(target, name)
+        if log is not None:
+            yield log
+
+
+def _print(target: DataDir | Partition, shown: list[LogPicture], by: By | None) -> None:
+    width = terminal.width()
+    if width is None and by is not None:  # who asks for a picture gets it, also in a file
+        width = shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns
+    if isinstance(target, DataDir):
+        if width is None:
+            print_plain_directory(target, shown)
         else:
-            _print(console, partition, shown)
-    if isinstance(target, DataDir) and not as_json:
-        console.print(f"{target.path}: {len(target.partitions)} partitions")
-        console.print(summary)
+            print_directory(target, shown, by, width)
+    elif width is None:
+        print_plain_log(shown[0])
+    else:
+        print_log(shown[0], by, width)
 
 
-def _fields(shown: LogPicture) -> dict[str, object]:
-    fields = asdict(shown)
-    fields["size"] = shown.size
-    fields["epochs"] = [{"epoch": epoch, "start_offset": start} for epoch, start in shown.epochs]
-    fields["producers"] = [entry._asdict() for entry in shown.producers]
+def _fields(log: LogPicture) -> dict[str, object]:
+    fields = asdict(log)
+    fields["size"] = log.size
+    fields["epochs"] = [{"epoch": epoch, "start_offset": start} for epoch, start in log.epochs]
+    fields["producers"] = [entry._asdict() for entry in log.producers]
     return fields
-
-
-def _summary(shown: LogPicture) -> tuple[str, ...]:
-    times = [segment.max_timestamp for segment in shown.segments if segment.max_timestamp is not None]
-    return (
-        shown.name,
-        str(len(shown.segments)),
-        format_size(shown.size),
-        _offsets(shown),
-        format_time(max(times)) if times else "-",
-    )
-
-
-def _offsets(shown: LogPicture) -> str:
-    firsts = [segment.first_offset for segment in shown.segments if segment.first_offset is not None]
-    lasts = [segment.last_offset for segment in shown.segments if segment.last_offset is not None]
-    return f"{firsts[0]}..{lasts[-1]}" if firsts and lasts else "empty"
-
-
-def _print(console: Console, partition: Partition, shown: LogPicture) -> None:
-    about = (
-        f"{shown.path}: {len(shown.segments)} segments, {format_size(shown.size)}, offsets {_offsets(shown)}"
-    )
-    console.print(about + (f", topic id {shown.topic_id}" if shown.topic_id else ""), soft_wrap=True)
-    console.print(_segments(shown.segments))
-    if shown.epochs:
-        console.print(
-            "leader epochs: " + ", ".join(f"{epoch} from offset {start}" for epoch, start in shown.epochs)
-        )
-    if shown.producers:
-        console.print(f"producers at offset {shown.snapshot_offset}:")
-        console.print(_producers(shown))
-    if shown.other_files:
-        console.print("left over: " + ", ".join(shown.other_files), soft_wrap=True)
-
-
-def _segments(segments: list[SegmentPicture]) -> Table:
-    table = new_table(
-        "segment", "size>", "offsets>", "from", "to", "index>", "bytes/entry>", "time index>", "aborted>", ""
-    )
-    for segment in segments:
-        offsets = "-" if segment.first_offset is None else f"{segment.first_offset}..{segment.last_offset}"
-        table.add_row(
-            segment.file,
-            format_size(segment.size),
-            offsets,
-            _time(segment.first_timestamp),
-            _time(segment.max_timestamp),
-            _number(segment.index_entries),
-            _number(segment.bytes_per_index_entry),
-            _number(segment.time_index_entries),
-            str(segment.aborted_transactions),
-            " ".join(
-                word
-                for word, told in (("active", segment.is_active), ("snapshot", segment.has_snapshot))
-                if told
-            ),
-        )
-    return table
-
-
-def _producers(shown: LogPicture) -> Table:
-    table = new_table(
-        "producer>", "epoch>", "last sequence>", "last offset>", "last record", "open transaction>"
-    )
-    for entry in shown.producers[:_MAX_PRODUCERS]:
-        table.add_row(
-            str(entry.producer_id),
-            str(entry.epoch),
-            str(entry.last_sequence),
-            str(entry.last_offset),
-            format_time(entry.timestamp),
-            "-" if entry.txn_first_offset < 0 else f"from {entry.txn_first_offset}",
-        )
-    if len(shown.producers) > _MAX_PRODUCERS:
-        table.add_row(f"+ {len(shown.producers) - _MAX_PRODUCERS} more")
-    return table
-
-
-def _time(timestamp: int | None) -> str:
-    return "-" if timestamp is None else format_time(timestamp)
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else str(value)

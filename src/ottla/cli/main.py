@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -45,15 +46,16 @@ Examples:
   ottla log dump DIR --json    its batches, one JSON object a line
   ottla log verify DIR         check every byte; exit 1 on defects
   ottla log repair DIR         say what a repair would do (--write does it)
-  ottla topics create orders   on any Kafka broker; -b names another than 127.0.0.1:9092
+  ottla topics create orders   on any Kafka broker; -b names it
   ottla produce orders FILE    a record a line
   ottla consume orders -f      print records, also those to come
   ottla groups describe NAME   who reads what, and how far behind
-  ottla pipeline init          a file that lands topics in a table with Spark; `run` runs it
-  ottla adopt DIR              take over a Kafka broker's data (`release` gives it back)
+  ottla pipeline init          a file that lands topics in a table
+  ottla adopt DIR              take over a Kafka broker's data
   ottla version                versions, and what is compiled
 
-`ottla COMMAND --help` explains each command.
+`ottla COMMAND --help` explains each command. `ottla --install-completion` makes the shell complete commands, options,
+topics and groups.
 """
 
 
@@ -65,11 +67,28 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in GROUPS:
-            return super().get_command(ctx, cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            if found is None and not ctx.resilient_parsing:
+                self._suggest(ctx, cmd_name)
+            return found
         module, _ = GROUPS[cmd_name]
         command = typer.main.get_command(import_module(module).app)
         command.name = cmd_name
         return command
+
+    def _suggest(self, ctx: Any, name: str) -> None:
+        near = get_close_matches(name, self.list_commands(ctx))
+        if near:
+            ctx.fail(f"No such command {name!r}. Did you mean {' or '.join(map(repr, near))}?")
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Without importing every group for its line of help."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        from typer.core import CompletionItem  # type: ignore[attr-defined]
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [CompletionItem(name, help=GROUPS[name][1] if name in GROUPS else "") for name in names]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         rows = [(name, text) for name, (_, text) in GROUPS.items()]
@@ -102,6 +121,7 @@ app = typer.Typer(
     cls=LazyGroup,
     help=_HELP,
     no_args_is_help=True,
+    suggest_commands=False,  # those it knows are not all
     rich_markup_mode=None,  # plain help starts twice as fast, and can be piped
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -146,8 +166,14 @@ def _root(
 
 
 @app.command()
-def version(json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False) -> None:
-    """Show versions, codecs, and which modules are compiled and which are not."""
+def version(json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
+    """Show versions, codecs, and which modules are compiled and which are not.
+
+    \b
+    Examples:
+      ottla version
+      ottla version --json | jq .compiled
+    """
     from ottla.cli import versions
 
     facts = versions.collect()

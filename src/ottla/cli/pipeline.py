@@ -7,20 +7,17 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import JsonOption
 from ottla.cli.group import command_group
+from ottla.cli.options import (
+    JsonOption,
+    MasterOption,
+    RemoteOption,
+)
 
 app = command_group("Land topics in tables (Delta, Iceberg, Parquet) or topics, exactly once.")
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The pipeline's file (TOML).", exists=True)
-]
-MasterOption = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="A Spark cluster, such as spark://host:7077. Without it local[*]."),
-]
-RemoteOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="A Spark Connect server, such as sc://host:15002.")
 ]
 
 
@@ -50,11 +47,13 @@ def run(
 @app.command()
 def validate(
     file: FileArgument,
-    rows: Annotated[int, typer.Option(min=1, help="How many records to try.")] = 1000,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="How many records to try.")] = 1000,
     master: MasterOption = None,
     remote: RemoteOption = None,
 ) -> None:
-    """A dry run on a sample: the resulting schema, some rows, and what would be put aside. Nothing is written.
+    """Try a pipeline on a sample: show the schema, some rows, and what would be put aside.
+
+    Nothing is written.
 
     \b
     Example:
@@ -68,7 +67,7 @@ def validate(
 
 @app.command()
 def status(file: FileArgument, json: JsonOption = False) -> None:
-    """Where a pipeline stands: offsets and lag by partition, rows, last commit, bad rows.
+    """Show where a pipeline stands: offsets and lag by partition, rows, last commit, bad rows.
 
     \b
     Example:
@@ -85,7 +84,8 @@ def show(
     sql: Annotated[
         str | None,
         typer.Option(
-            help="Spark SQL; the views are `rows` and `quarantine`. Without it, the first rows are shown."
+            metavar="QUERY",
+            help="Spark SQL; the views are `rows` and `quarantine`. Without it, the first rows are shown.",
         ),
     ] = None,
     json: JsonOption = False,
@@ -96,8 +96,9 @@ def show(
 
     \b
     Examples:
-      ottla pipeline show orders.toml --sql "select item, count(*) from rows group by item"
-      ottla pipeline show orders.toml --sql "select offset, error from quarantine"
+      ottla pipeline show orders.toml
+      ottla pipeline show orders.toml --sql "select max(price) from rows"
+      ottla pipeline show orders.toml --sql "select error from quarantine"
     """
     from ottla.cli import pipeline_work as work
 
@@ -106,7 +107,9 @@ def show(
 
 @app.command()
 def compact(file: FileArgument) -> None:
-    """Merge the table's small files. Not while the pipeline runs, unless the table is Delta or Iceberg.
+    """Merge the table's small files.
+
+    Not while the pipeline runs, unless the table is Delta or Iceberg.
 
     \b
     Example:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.pipeline.config import Pipeline
+from ottla.words import counted
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.checkpoint import Plan
@@ -31,7 +32,8 @@ class Lines:
         bad = f", {facts['bad']:,} bad" if facts["bad"] else ""
         seconds = facts["took_ms"] / 1000
         self._say(
-            f"batch {plan.batch}: {facts['read']:,} records, {facts['rows']:,} rows{bad}, {seconds:.1f} s"
+            f"batch {plan.batch}: {counted(facts['read'], 'record')}, {counted(facts['rows'], 'row')}{bad},"
+            f" {seconds:.1f} s"
         )
 
     def tasks(self, done: int, total: int) -> None:
@@ -56,7 +58,7 @@ def make_watcher(pipeline: Pipeline) -> Iterator[Lines]:
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
+        TextColumn("record {task.completed:,.0f} of {task.total:,.0f}"),
         TextColumn("{task.fields[more]}"),
         TimeElapsedColumn(),
     )
@@ -97,7 +99,7 @@ class _Bar(Lines):
         self._rows += facts["rows"]
         self._bad += facts["bad"]
         bad = f", {self._bad:,} bad" if self._bad else ""
-        self._progress.update(self._task, completed=self._done, more=f"{self._rows:,} rows{bad}")
+        self._progress.update(self._task, completed=self._done, more=f"{counted(self._rows, 'row')}{bad}")
 
     def _say(self, text: str) -> None:
         self._progress.console.print(text, highlight=False, markup=False)

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ottla.cli.client import columns, complain
+from ottla.cli.client import complain
 from ottla.cli.pipeline_progress import make_watcher
+from ottla.cli.tables import print_facts, print_table
+from ottla.cli.terminal import say
 from ottla.errors import BrokerError, ConfigError, PipelineFileError
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
+from ottla.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +65,8 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
             watcher.note("stopped; the next run goes on where the table stands")
             raise
     bad = f", {summary.bad:,} bad" if summary.bad else ""
-    print(f"{summary.batches:,} batches, {summary.read:,} records read, {summary.rows:,} rows landed{bad}")
+    done = f"{counted(summary.batches, 'batch', 'batches')}, {counted(summary.read, 'record')} read"
+    print(f"{done}, {counted(summary.rows, 'row')} landed{bad}")
 
 
 @contextmanager
@@ -99,12 +103,11 @@ def status(file: Path, *, as_json: bool) -> None:
         print(json.dumps(found))
         return
     facts = [(name.replace("_", " "), found[name]) for name in found if name != "partitions"]
-    print(columns([(f"{name}:", "-" if value is None else value) for name, value in facts]), end="")
+    print_facts([(f"{name}:", "-" if value is None else value) for name, value in facts])
     if found["partitions"]:
-        head = ("partition", "next offset", "end", "lag")
         lines = [(one["partition"], one["offset"], one["end"], one["lag"]) for one in found["partitions"]]
         shown = [tuple("-" if cell is None else cell for cell in line) for line in lines]
-        print(columns([head, *shown], right=(1, 2, 3)), end="")
+        print_table(("partition", "next offset>", "end>", "lag>"), shown)
 
 
 def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remote: str | None) -> None:
@@ -120,7 +123,7 @@ def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remo
         for row in found.to_pylist():
             print(json.dumps(row, default=str))
     else:
-        print(as_text(found))
+        say(as_text(found))
 
 
 def compact(file: Path) -> None:

@@ -7,24 +7,21 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import connect, misuse
+from ottla.cli.client_bytes import parse_header, separator, to_bytes
+from ottla.cli.group import single_command
+from ottla.cli.log_options import parse_time
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
+    QuietOption,
     SettingsOption,
     TimeoutOption,
-    connect,
-    misuse,
+    TopicArgument,
 )
-from ottla.cli.client_bytes import parse_header, separator, to_bytes
-from ottla.cli.log_options import parse_time
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = single_command()
 
 
 class Acks(StrEnum):
@@ -43,9 +40,9 @@ class Compression(StrEnum):
 
 @app.command()
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicArgument,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="- is standard input, and so is nothing.")
+        list[str] | None, typer.Argument(metavar="FILE", help="What to send; - or nothing is standard input.")
     ] = None,
     json: Annotated[
         bool,
@@ -57,12 +54,16 @@ def produce(
         typer.Option("--binary", help="Each value follows its length: 4 bytes, big-endian, -1 for null."),
     ] = False,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", help=r"What ends a record, with \n \t \0 \xFF.")
+        str,
+        typer.Option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record, with \n \t \0 \xFF."),
     ] = r"\n",
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="What stands between key and value.")
+        str | None,
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value."),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of all records.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of all records.")
+    ] = None,
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,25 +73,37 @@ def produce(
     parse_headers: Annotated[
         bool, typer.Option("--parse-headers", help="Headers stand before key and value: a:1,b:2, then a tab.")
     ] = False,
-    headers_delimiter: Annotated[str, typer.Option(help="What ends the headers.")] = r"\t",
-    headers_separator: Annotated[str, typer.Option(help="What stands between two headers.")] = ",",
-    headers_key_separator: Annotated[str, typer.Option(help="What follows a header's name.")] = ":",
+    headers_delimiter: Annotated[str, typer.Option(metavar="TEXT", help="What ends the headers.")] = r"\t",
+    headers_separator: Annotated[
+        str, typer.Option(metavar="TEXT", help="What stands between two headers.")
+    ] = ",",
+    headers_key_separator: Annotated[
+        str, typer.Option(metavar="TEXT", help="What follows a header's name.")
+    ] = ":",
     null: Annotated[
         str | None, typer.Option("--null", metavar="TEXT", help="A key or value that is just this is null.")
     ] = None,
     empty_is_null: Annotated[bool, typer.Option("-Z", help="An empty key or value is null.")] = False,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=-1, help="Where to; -1: as the key says.")
+        int | None,
+        typer.Option(
+            "--partition", "-p", metavar="N", min=-1, help="To this partition; -1: as the key says."
+        ),
     ] = None,
     timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="ISO 8601, a time ago (-15m), or epoch milliseconds.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Of all records: ISO 8601, a time ago (-15m), or epoch milliseconds."
+        ),
     ] = None,
-    compression: Annotated[Compression, typer.Option("--compression", "-z")] = Compression.NONE,
+    compression: Annotated[
+        Compression, typer.Option("--compression", "-z", help="The codec of the batches.")
+    ] = Compression.NONE,
     acks: Annotated[Acks, typer.Option(help="Who must have a record before it counts.")] = Acks.ALL,
     idempotent: Annotated[
         bool | None, typer.Option(help="Each record once and in order, also on retries. On with acks all.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No count, no progress.")] = False,
+    quiet: QuietOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,

@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from ottla.cli.json_text import to_json
+from ottla.words import counted
 
 _CHUNK_BYTES = 1 << 20
 _IDLE_S = 0.2
@@ -99,7 +100,8 @@ def _cut_binary(chunks: Iterator[bytes]) -> Iterator[list[bytes | None]]:
         rest = data[position:]
         yield found
     if rest:
-        raise InputError(f"the input ends in the middle of a record, {len(rest)} bytes behind the last one")
+        where = counted(len(rest), "byte")
+        raise InputError(f"the input ends in the middle of a record, {where} behind the last one")
 
 
 def _cut_nothing(chunks: Iterator[bytes]) -> Iterator[list[bytes | None]]:

@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ottla.cli.client import Kafka, Trouble, complain, explain, fail, next_step, open_client
+from ottla.cli.client import (
+    Kafka,
+    Trouble,
+    complain,
+    did_you_mean,
+    explain,
+    fail,
+    join_steps,
+    next_step,
+    open_client,
+)
 from ottla.cli.client_progress import record_counter
 from ottla.cli.produce_input import InputError, NewRecord, Parser, Source
+from ottla.words import counted
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -53,8 +64,11 @@ class Sender:
             if error is None:
                 return
             if time.monotonic() > deadline:
-                steps = {"UNKNOWN_TOPIC_OR_PART": f"make it with `ottla topics create {self._topic}`"}
-                fail(f"{self._topic}: {explain(error)}", steps.get(error.name(), next_step(error)))
+                step = next_step(error)
+                if error.name() == "UNKNOWN_TOPIC_OR_PART":
+                    near = did_you_mean(self._topic, self._kafka.topic_names())
+                    step = join_steps(near, f"make it with `ottla topics create {self._topic}`")
+                fail(f"{self._topic}: {explain(error)}", step)
             time.sleep(_POLL_S)
 
     def send(self, record: NewRecord) -> None:
@@ -164,6 +178,7 @@ def _tell(sender: Sender, topic: str, left: int, *, quiet: bool) -> None:
     if sender.failure:
         complain(f"{topic}: {sender.failure}")
     if left or sender.failure:
-        complain(f"{topic}: {acknowledged} records acknowledged, {sender.failed} refused, {left} unknown")
+        done = counted(acknowledged, "record")
+        complain(f"{topic}: {done} acknowledged, {sender.failed:,} refused, {left:,} unknown")
     elif not quiet:
-        complain(f"{acknowledged} records sent to {topic}")
+        complain(f"{counted(acknowledged, 'record')} sent to {topic}")

@@ -7,14 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
     Kafka,
-    SettingsOption,
-    TimeoutOption,
-    YesOption,
     complain,
     confirm,
     connect,
@@ -26,6 +19,17 @@ from ottla.cli.client import (
 from ottla.cli.client_offsets import Place, bounds_of, parse_place, resolve
 from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    BootstrapOption,
+    JsonOption,
+    PartitionsOption,
+    SettingsOption,
+    TimeoutOption,
+    TopicArgument,
+    YesOption,
+)
 
 app = command_group("Delete records from the beginning of partitions.")
 
@@ -37,26 +41,24 @@ def _group() -> None:
 
 @app.command()
 def delete(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicArgument,
     before: Annotated[
         str,
         typer.Option(
             metavar="PLACE", help="Delete what lies before: an offset, -N (keep the last N), a time, end."
         ),
     ] = "end",
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only these. May be repeated.")
-    ] = None,
+    partition: PartitionsOption = None,
     yes: YesOption = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Delete the records of a topic up to a place, all of them without --before. Offsets are not used again.
+    """Delete the records of a topic up to a place, or all of them.
 
-    A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m, or @ and epoch milliseconds; it
-    stands for the first record of that time or later, which stays.
+    Their offsets are not used again. A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m,
+    or @ and epoch milliseconds; it stands for the first record of that time or later, which stays.
 
     \b
     Examples:

@@ -10,16 +10,17 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.group import OUTPUT, single_command
 from ottla.cluster.adopt import Released, release
 from ottla.storage.fs import RealFileSystem
 
-app = typer.Typer()
+app = single_command()
 
 _HELP = """\
-Remove ottla's own files from data directories, so that Kafka can have them back. The broker must be stopped.
+Remove ottla's own files from data directories, so that Kafka can have them back.
 
-Records stay. Kafka's controller has not seen what happened meanwhile: topics and partitions that were made here are
-unknown to it, and it moves them aside. Each of them is named.
+The broker must be stopped. Records stay. Kafka's controller has not seen what happened meanwhile: topics and
+partitions that were made here are unknown to it, and it moves them aside. Each of them is named.
 
 \b
 Examples:
@@ -31,7 +32,7 @@ Examples:
 @app.command("release", help=_HELP)
 def command(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     released = release(RealFileSystem(), [str(path) for path in directories])
     if as_json:

@@ -12,20 +12,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ottla.cli.logs import FORMATS, LEVELS
+from ottla.cli.serve_help import ServeHelp, ServeParser
 from ottla.errors import BrokerError, ConfigError
 
 _HELP = """\
 Start a broker and keep it running until Ctrl-C or SIGTERM.
 
-examples:
-  ottla serve                                  on 127.0.0.1:9092, data under your data directory
-  ottla serve --data ./data --listen :9192     elsewhere
-  ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092
-  ottla serve --config server.properties       with Kafka's own file
-  ottla serve --set num.partitions=6 --set log.flush.interval.messages=1
-  ottla serve --brokers 4                      four broker processes, one cluster
+With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record
+is on disk before it is acknowledged.
 
-With log.flush.interval.messages=1 (flush.messages=1 for one topic) a record is on disk before it is acknowledged.
+Examples:
+  ottla serve                                on 127.0.0.1:9092
+  ottla serve --data ./data --listen :9192   elsewhere
+  ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092
+  ottla serve --config server.properties     with Kafka's own file
+  ottla serve --set num.partitions=6 --set log.flush.interval.messages=1
+  ottla serve --brokers 4                    four processes, one cluster
 """
 
 
@@ -69,14 +71,14 @@ def run(words: Sequence[str]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "ottla serve",
-        description=_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = ServeParser("ottla serve", description=_HELP, formatter_class=ServeHelp, allow_abbrev=False)
     add = parser.add_argument
-    add("--data", type=Path, help="where topics and records are kept (default: ~/.local/share/ottla)")
+    add(
+        "--data",
+        metavar="DIR",
+        type=Path,
+        help="where topics and records are kept (default: ~/.local/share/ottla)",
+    )
     add("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1:9092)")
     add("--advertise", metavar="HOST:PORT", help="where clients are told to come")
     add("--config", metavar="FILE", type=Path, help="a server.properties as Kafka has it")
@@ -85,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="any of Kafka's broker keys; repeatable",
+        help="any of Kafka's broker keys. May be repeated",
     )
     add("--brokers", metavar="N", type=_count, default=1, help="how many broker processes (default: 1)")
     add(

@@ -18,6 +18,7 @@ from ottla.cli.logs import set_up_logging
 from ottla.cli.serve_settings import Options, notes, one_broker
 from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
+from ottla.words import noun
 
 log = logging.getLogger("ottla")
 
@@ -47,7 +48,8 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     await broker.start(_Progress().show)
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
-    print(f"ottla: ready on {broker.address} (node {node}, {topics} topics, {took_ms} ms)", flush=True)
+    held = f"{topics} {noun(topics, 'topic')}"
+    print(f"ottla: ready on {broker.address} (node {node}, {held}, {took_ms} ms)", flush=True)
     if slow := compiled.interpreted():
         share = f"{len(slow)} of {len(compiled.meant())} modules"
         log.warning("slow: %s run interpreted; `ottla version` lists them. %s", share, compiled.REMEDY)

@@ -8,6 +8,16 @@ from typing import Annotated
 import typer
 
 from ottla.cli.group import command_group
+from ottla.cli.options import (
+    DeleteRetentionOption,
+    IntervalOption,
+    JsonOption,
+    MasterOption,
+    RemoteOption,
+    ReportOption,
+    SkipCorruptOption,
+    WriteOption,
+)
 from ottla.records.codec import Codec
 
 app = command_group(
@@ -20,21 +30,6 @@ DirectoryArgument = Annotated[
         metavar="PATH", help="A data directory or a partition directory that all workers can see."
     ),
 ]
-MasterOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark master, such as spark://host:7077. Else local[*].")
-]
-RemoteOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark Connect server, such as sc://host:15002.")
-]
-ReportOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Also write a Parquet file, a row for each line.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line, and no table.")]
-
-
-WriteOption = Annotated[
-    bool, typer.Option("--write", help="Do it. Without this, only say what would be done.")
-]
 
 
 @app.command()
@@ -45,10 +40,10 @@ def verify(
     master: MasterOption = None,
     remote: RemoteOption = None,
 ) -> None:
-    """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints. Only reads.
+    """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints.
 
-    Findings and exit codes are those of `ottla log verify`. 0: healthy. 1: defects. 2: wrong usage, or the path
-    cannot be read.
+    Only reads. Findings and exit codes are those of `ottla log verify`. 0: healthy. 1: defects. 2: wrong usage,
+    or the path cannot be read.
 
     \b
     Example:
@@ -88,10 +83,7 @@ def stats(
 def repair(
     path: DirectoryArgument,
     write: WriteOption = False,
-    skip_corrupt: Annotated[
-        bool,
-        typer.Option("--skip-corrupt", help="Take bad batches out of the log and keep what follows them."),
-    ] = False,
+    skip_corrupt: SkipCorruptOption = False,
     report: ReportOption = None,
     json: JsonOption = False,
     master: MasterOption = None,
@@ -104,7 +96,7 @@ def repair(
     \b
     Examples:
       ottla spark repair /var/kafka/data
-      ottla spark repair /var/kafka/data --write --skip-corrupt --report steps.parquet
+      ottla spark repair /var/kafka/data --write --report steps.parquet
     """
     from ottla.cli import spark_work as work
     from ottla.spark.jobs.tasks import Place
@@ -119,7 +111,7 @@ def repair(
 def reindex(
     path: DirectoryArgument,
     write: WriteOption = False,
-    interval: Annotated[int, typer.Option(min=0, help="Bytes of log between index entries.")] = 4096,
+    interval: IntervalOption = 4096,
     report: ReportOption = None,
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -145,19 +137,20 @@ def reindex(
 @app.command()
 def compact(
     path: DirectoryArgument,
-    topic: Annotated[list[str] | None, typer.Option(help="A topic to compact; can be repeated.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="TOPIC", help="A topic to compact. May be repeated.")
+    ] = None,
     write: WriteOption = False,
-    delete_retention_ms: Annotated[
-        int, typer.Option(min=0, help="How long tombstones stay, in milliseconds.")
-    ] = 86_400_000,
+    delete_retention_ms: DeleteRetentionOption = 86_400_000,
     report: ReportOption = None,
     master: MasterOption = None,
     remote: RemoteOption = None,
 ) -> None:
-    """Keep only the newest record of each key, in every log of the topics. The last segments stay as they are.
+    """Keep only the newest record of each key, in every log of the topics.
 
-    Records without a key are dropped, as Kafka's cleaner does; so the topics of a data directory must be named.
-    A damaged log is refused and the others are done; then the exit code is 2.
+    The last segments stay as they are. Records without a key are dropped, as Kafka's cleaner does; so the
+    topics of a data directory must be named. A damaged log is refused and the others are done; then the exit
+    code is 2.
 
     \b
     Example:
@@ -183,7 +176,8 @@ def export(
     path: DirectoryArgument,
     to: Annotated[str, typer.Option(metavar="DIR", help="A directory that is not there yet.")],
     topic: Annotated[
-        list[str] | None, typer.Option(help="A topic; can be repeated. Else all but Kafka's own.")
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Only this topic, not all but Kafka's own. May be repeated."),
     ] = None,
     skip_corrupt: Annotated[
         bool, typer.Option("--skip-corrupt", help="Leave out what is damaged; then the exit code is 1.")
@@ -213,32 +207,44 @@ def export(
 
 @app.command("import")
 def import_(
-    topic: Annotated[str, typer.Option(help="The topic that the rows become.")],
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic that the rows become.")],
     into: Annotated[
         str, typer.Option(metavar="DIR", help="A new data directory, or that of a broker that is stopped.")
     ],
     from_: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Files to read.")] = None,
     format_: Annotated[
-        str, typer.Option("--format", help="Of the files: parquet, json, csv, orc, or any that Spark knows.")
+        str,
+        typer.Option(
+            "--format", metavar="NAME", help="Of the files: parquet, json, csv, orc, or any that Spark knows."
+        ),
     ] = "parquet",
-    table: Annotated[str | None, typer.Option(help="A table that Spark knows, instead of files.")] = None,
-    sql: Annotated[
-        str | None, typer.Option(help="A query over `source`, for rows that do not have these columns.")
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A table that Spark knows, instead of files.")
     ] = None,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Of the new topic.")] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(metavar="QUERY", help="A query over `source`, for rows that do not have these columns."),
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many the new topic shall have.")
+    ] = None,
     keep_partitions: Annotated[
         bool, typer.Option("--keep-partitions", help="Rows under partition=<number>, as exported, go there.")
     ] = False,
     append: Annotated[bool, typer.Option("--append", help="Add to a topic that is there.")] = False,
-    codec: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "zstd",
+    codec: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the batches: none, gzip, snappy, lz4 or zstd.")
+    ] = "zstd",
     batch_bytes: Annotated[
-        int, typer.Option(min=1, help="Of records in a batch, before compression.")
+        int, typer.Option(metavar="N", min=1, help="Of records in a batch, before compression.")
     ] = 65_536,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of the new topic; can be repeated."),
+        typer.Option(metavar="KEY=VALUE", help="A topic setting. May be repeated."),
     ] = None,
-    node_id: Annotated[int, typer.Option(min=0, help="node.id of a new data directory's broker.")] = 1,
+    node_id: Annotated[
+        int, typer.Option(metavar="N", min=0, help="The node.id of a new data directory's broker.")
+    ] = 1,
     report: ReportOption = None,
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -250,10 +256,10 @@ def import_(
 
     \b
     Examples:
-      ottla spark import --from rows.parquet --topic orders --partitions 6 --into data
-      ottla spark import --from rows.csv --format csv --topic t --partitions 1 --into data \\
-          --sql "select _c0 as key, _c1 as value from source"
-      ottla spark import --from more.parquet --topic orders --append --into data
+      ottla spark import --from rows.parquet --topic t --partitions 6 --into data
+      ottla spark import --from a.csv --format csv --topic t --into data \\
+          --partitions 1 --sql "select _c0 as key, _c1 as value from source"
+      ottla spark import --from more.parquet --topic t --append --into data
     """
     from ottla.cli.spark_move import Source, run_import
     from ottla.cli.spark_work import Output

@@ -12,7 +12,7 @@ from typing import Any
 from ottla.cli.log_options import format_size
 from ottla.cli.spark_progress import session_of
 from ottla.cli.spark_work import Output
-from ottla.cli.tables import console_for_stdout, new_table
+from ottla.cli.tables import print_table
 from ottla.errors import ConfigError
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.export import Exported, export
@@ -21,6 +21,7 @@ from ottla.spark.jobs.importing import pack_frame, pack_parquet, parquet_pieces
 from ottla.spark.jobs.tasks import Place
 from ottla.spark.options import read_options
 from ottla.storage.fs import RealFileSystem
+from ottla.words import counted
 
 _EXPORT = {
     "topic": str,
@@ -83,8 +84,8 @@ def run_export(
     _print_exported(files)
     damaged = sum(file.damaged for file in files)
     rows, size = sum(file.rows for file in files), format_size(sum(file.size for file in files))
-    left_out = f"; {damaged} damaged parts left out" if damaged else ""
-    print(f"{target}: {rows} rows, {size} in {len(files)} files{left_out}")
+    left_out = f"; {counted(damaged, 'damaged part')} left out" if damaged else ""
+    print(f"{target}: {counted(rows, 'row')}, {size} in {counted(len(files), 'file')}{left_out}")
     return not damaged
 
 
@@ -92,17 +93,18 @@ def _print_exported(files: Iterable[Exported]) -> None:
     by_topic: dict[str, list[Exported]] = defaultdict(list)
     for file in files:
         by_topic[file.topic].append(file)
-    table = new_table("topic", "partitions>", "files>", "rows>", "size>", "damaged>")
-    for topic, found in sorted(by_topic.items()):
-        table.add_row(
+    rows = [
+        (
             topic,
-            str(len({file.partition for file in found})),
-            str(len(found)),
-            str(sum(file.rows for file in found)),
+            len({file.partition for file in found}),
+            len(found),
+            sum(file.rows for file in found),
             format_size(sum(file.size for file in found)),
-            str(sum(file.damaged for file in found)),
+            sum(file.damaged for file in found),
         )
-    console_for_stdout().print(table)
+        for topic, found in sorted(by_topic.items())
+    ]
+    print_table(("topic", "partitions>", "files>", "rows>", "size>", "damaged>"), rows)
 
 
 def run_import(place: Place, source: Source, options: ImportOptions, output: Output) -> None:
@@ -143,12 +145,13 @@ def _rows(options: ImportOptions, done: Imported) -> list[dict[str, Any]]:
 
 
 def _print_imported(options: ImportOptions, done: Imported) -> None:
-    table = new_table("partition", "offsets>", "segments>", "size>")
+    rows = []
     for number, part in done.partitions.items():
         empty = part.end_offset == part.place.base_offset
         offsets = "none" if empty else f"{part.place.base_offset}..{part.end_offset - 1}"
-        table.add_row(f"{options.topic}-{number}", offsets, str(len(part.segments)), format_size(part.size))
-    console_for_stdout().print(table)
+        rows.append((f"{options.topic}-{number}", offsets, len(part.segments), format_size(part.size)))
+    print_table(("partition", "offsets>", "segments>", "size>"), rows)
     print(
-        f"{options.into}: {done.rows} rows are in {options.topic}; `ottla serve --data {options.into}` serves them"
+        f"{options.into}: {options.topic} has {counted(done.rows, 'row')} more;"
+        f" `ottla serve --data {options.into}` serves them"
     )

@@ -6,16 +6,18 @@ import sys
 from collections.abc import Sequence
 
 from ottla.cli.failure import one_line
+from ottla.cli.log_offline import differing
 from ottla.cli.log_options import format_size
 from ottla.cli.spark_progress import session_of
 from ottla.cli.spark_work import Output, open_directory, writing
-from ottla.cli.tables import console_for_stdout, new_table
+from ottla.cli.tables import print_table
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
 from ottla.logtools.source import DataDir, Partition, partitions_of
 from ottla.spark.jobs.compact import Compacted, compact
 from ottla.spark.jobs.reindex import Reindexed, reindex
 from ottla.spark.jobs.tasks import Place
+from ottla.words import counted
 
 _HINT = "nothing was changed; --write does it"
 _REINDEX = {"topic": str, "partition": int, "file": str, "done": bool, "refused": str}
@@ -48,21 +50,21 @@ def run_reindex(place: Place, path: str, output: Output, *, interval: int, write
     ]
     output.write(_REINDEX, iter(rows))
     _print_reindexed(logs)
-    print(f"{len(changed)} files differ" + ("" if write or not changed else f"; {_HINT}"))
+    print(differing(len(changed)) + ("" if write or not changed else f"; {_HINT}"))
     return not any(log.refused for log in logs)
 
 
 def _print_reindexed(logs: list[Reindexed]) -> None:
-    table = new_table("partition", "segments>", "size>", "files that differ>")
+    rows = []
     for log in logs:
         if log.refused is not None:
             print(one_line(log.refused), file=sys.stderr)
         if log.changed or log.refused:
             shown = "refused" if log.refused else str(len(log.changed))
-            name, segments = log.partition.name, str(len(log.partition.segments))
-            table.add_row(name, segments, format_size(log.partition.size), shown)
-    if table.row_count:
-        console_for_stdout().print(table)
+            name, segments = log.partition.name, len(log.partition.segments)
+            rows.append((name, segments, format_size(log.partition.size), shown))
+    if rows:
+        print_table(("partition", "segments>", "size>", "files that differ>"), rows)
 
 
 def run_compact(
@@ -86,7 +88,7 @@ def run_compact(
         if not write:
             size = sum(segment.size for p in partitions for segment in p.segments[:-1])
             segments = sum(max(0, len(p.segments) - 1) for p in partitions)
-            print(f"{format_size(size)} in {segments} segments would be compacted; {_HINT}")
+            print(f"{format_size(size)} in {counted(segments, 'segment')} would be compacted; {_HINT}")
             return True
         config = LogConfig(
             cleanup_policy=frozenset({"compact"}),
@@ -112,17 +114,18 @@ def _text(done: Compacted) -> str | None:
 
 
 def _print_compacted(found: list[Compacted]) -> None:
-    table = new_table("partition", "segments>", "now>", "size>", "now>", "compacted up to>")
+    rows = []
     for done in found:
         if done.refused is not None:
             print(one_line(done.refused), file=sys.stderr)
         cleaned = "nothing to do" if done.cleaned_to is None else str(done.cleaned_to)
-        table.add_row(
+        row = (
             done.path.rpartition("/")[2],
-            str(done.segments_before),
-            str(done.segments_after),
+            done.segments_before,
+            done.segments_after,
             format_size(done.size_before),
             format_size(done.size_after),
             "refused" if done.refused else cleaned,
         )
-    console_for_stdout().print(table)
+        rows.append(row)
+    print_table(("partition", "segments>", "now>", "size>", "now>", "compacted up to>"), rows)

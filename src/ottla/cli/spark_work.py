@@ -13,7 +13,7 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log_options import format_size, format_time
 from ottla.cli.log_repair import Tally
 from ottla.cli.spark_progress import session_of
-from ottla.cli.tables import console_for_stdout, new_table
+from ottla.cli.tables import Column, print_table
 from ottla.logtools.findings import DEFECT, NOTE, Finding
 from ottla.logtools.repair import bound_by
 from ottla.logtools.source import DataDir, NotALogError, Partition, partitions_of, resolve
@@ -117,52 +117,66 @@ def _print_findings(fs: FileSystem, target: DataDir | Partition, findings: list[
         segments[topic] += len(partition.segments)
         sizes[topic] += partition.size
     levels = Counter((where(finding.file).get("topic", ""), finding.level) for finding in findings)
-    table = new_table("topic", "partitions>", "segments>", "size>", "defects>", "notes>")
-    for topic in sorted({*partitions, *(topic for topic, _ in levels)}):
-        table.add_row(
+    rows = [
+        (
             topic or "(the directory)",
-            str(partitions[topic]),
-            str(segments[topic]),
+            partitions[topic],
+            segments[topic],
             format_size(sizes[topic]),
-            str(levels[topic, DEFECT]),
-            str(levels[topic, NOTE]),
+            levels[topic, DEFECT],
+            levels[topic, NOTE],
         )
-    console_for_stdout().print(table)
+        for topic in sorted({*partitions, *(topic for topic, _ in levels)})
+    ]
+    print_table(("topic", "partitions>", "segments>", "size>", "defects>", "notes>"), rows)
 
 
 def _print_steps(tally: Tally) -> None:
     steps = Counter((where(step.file).get("topic", ""), step.action) for step in tally.steps)
     left = Counter(where(finding.file).get("topic", "") for finding in tally.left)
     actions = sorted({action for _, action in steps})
-    table = new_table("topic", *(f"{action}>" for action in actions), "not mended>")
-    for topic in sorted({*left, *(topic for topic, _ in steps)}):
-        counts = (str(steps[topic, action]) for action in actions)
-        table.add_row(topic or "(the directory)", *counts, str(left[topic]))
-    if table.row_count:
-        console_for_stdout().print(table)
+    rows = [
+        (topic or "(the directory)", *(steps[topic, action] for action in actions), left[topic])
+        for topic in sorted({*left, *(topic for topic, _ in steps)})
+    ]
+    if rows:
+        print_table(("topic", *(f"{action}>" for action in actions), "not mended>"), rows)
 
 
 def _print_stats(found: list[SegmentStats]) -> None:
     by_topic: dict[str, list[SegmentStats]] = defaultdict(list)
     for segment in found:
         by_topic[where(segment.file).get("topic", "?")].append(segment)
-    columns = ("partitions>", "segments>", "size>", "batches>", "records>", "bytes/record>")
-    table = new_table("topic", *columns, "codecs", "from", "to", "unreadable>")
+    rows = []
     for topic, segments in sorted(by_topic.items()):
         size, records = sum(s.size for s in segments), sum(s.records for s in segments)
         first = [s.min_timestamp for s in segments if s.min_timestamp is not None]
         last = [s.max_timestamp for s in segments if s.max_timestamp is not None]
-        table.add_row(
+        row = (
             topic,
-            str(len({s.file.rpartition("/")[0] for s in segments})),
-            str(len(segments)),
+            len({s.file.rpartition("/")[0] for s in segments}),
+            len(segments),
             format_size(size),
-            str(sum(s.batches for s in segments)),
-            str(records),
+            sum(s.batches for s in segments),
+            records,
             f"{size / records:.1f}" if records else "-",
             " ".join(dict.fromkeys(word for s in segments for word in s.codecs.split())),
             format_time(min(first)) if first else "-",
             format_time(max(last)) if last else "-",
-            str(sum(s.unreadable for s in segments)),
+            sum(s.unreadable for s in segments),
         )
-    console_for_stdout().print(table)
+        rows.append(row)
+    columns = (
+        "topic",
+        "partitions>",
+        Column("segments", right=True, rank=2),
+        "size>",
+        Column("batches", right=True, rank=3),
+        "records>",
+        Column("bytes/record", right=True, rank=4),
+        Column("codecs", rank=1),
+        Column("from", rank=6),
+        Column("to", rank=5),
+        "unreadable>",
+    )
+    print_table(columns, rows)

@@ -7,39 +7,43 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
-    SettingsOption,
-    TimeoutOption,
-    ValidateOption,
-    YesOption,
     confirm,
     connect,
     misuse,
     parse_pair,
 )
-from ottla.cli.group import command_group
+from ottla.cli.group import OUTPUT, command_group
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_S,
+    AnyTopicsArgument,
+    BootstrapOption,
+    IfExistsOption,
+    JsonOption,
+    PartitionsOption,
+    SettingsOption,
+    TimeoutOption,
+    TopicArgument,
+    TopicsArgument,
+    ValidateOption,
+    YesOption,
+)
 
 app = command_group("List, describe, create, delete and widen topics, and ask for their offsets.")
-
-NamesArgument = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One topic or more.")]
-MaybeNamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="TOPIC", help="Without a name, all but internal topics.")
-]
 
 
 @app.command("list")
 def list_(
-    long: Annotated[bool, typer.Option("--long", "-l", help="With partitions and replicas.")] = False,
+    long: Annotated[
+        bool, typer.Option("--long", "-l", help="With partitions and replicas.", rich_help_panel=OUTPUT)
+    ] = False,
     internal: Annotated[bool, typer.Option("--internal", help="Also Kafka's own topics.")] = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """The names of all topics, one a line.
+    """List the names of all topics, one a line.
 
     \b
     Examples:
@@ -54,13 +58,13 @@ def list_(
 
 @app.command()
 def describe(
-    names: MaybeNamesArgument = None,
+    names: AnyTopicsArgument = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Partitions with leaders, replicas and offsets, and what is configured.
+    """Show partitions with leaders, replicas and offsets, and what is configured.
 
     \b
     Examples:
@@ -76,21 +80,25 @@ def describe(
 
 @app.command()
 def create(
-    names: NamesArgument,
+    names: TopicsArgument,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="Without it, the broker's num.partitions."),
+        typer.Option(
+            "--partitions", "-p", metavar="N", min=1, help="Without it, the broker's num.partitions."
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, help="Without it, the broker's default."),
+        typer.Option(
+            "--replication-factor", "-r", metavar="N", min=1, help="Without it, the broker's default."
+        ),
     ] = None,
     config: Annotated[
         list[str] | None,
         typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting. May be repeated."),
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that is there already is fine.")
+        bool, typer.Option("--if-not-exists", help="What is there already counts as created.")
     ] = False,
     validate_only: ValidateOption = False,
     json: JsonOption = False,
@@ -118,10 +126,8 @@ def create(
 
 @app.command()
 def delete(
-    names: NamesArgument,
-    if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A topic that is not there is fine.")
-    ] = False,
+    names: TopicsArgument,
+    if_exists: IfExistsOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
@@ -145,15 +151,17 @@ def delete(
 
 @app.command("add-partitions")
 def add_partitions(
-    name: Annotated[str, typer.Argument(metavar="TOPIC")],
-    total: Annotated[int, typer.Option(min=1, help="How many partitions the topic shall have.")],
+    name: TopicArgument,
+    total: Annotated[int, typer.Option(metavar="N", min=1, help="How many partitions the topic shall have.")],
     validate_only: ValidateOption = False,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Give a topic more partitions. Records that are there stay where they are; keys may move for new ones.
+    """Give a topic more partitions.
+
+    Records that are there stay where they are; the keys of new ones may go to other partitions than before.
 
     \b
     Example:
@@ -170,20 +178,18 @@ def add_partitions(
 
 @app.command()
 def offsets(
-    names: MaybeNamesArgument = None,
+    names: AnyTopicsArgument = None,
     at: Annotated[
         str,
-        typer.Option(metavar="PLACE", help="earliest, latest, max-timestamp, a time, or @MS."),
+        typer.Option(metavar="PLACE", help="Which: earliest, latest, max-timestamp, a time, or @MS."),
     ] = "latest",
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only these. May be repeated.")
-    ] = None,
+    partition: PartitionsOption = None,
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Offsets as topic:partition:offset; the latest one is that of the next record.
+    """Show offsets as topic:partition:offset; the latest one is that of the next record.
 
     A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m, or @ and epoch milliseconds; it
     stands for the first record of that time or later. Nothing stands after the last colon where there is none.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.client import Kafka, columns, complain, explain, is_error, next_step, wait_until_shown
+from ottla.cli.client import (
+    Kafka,
+    complain,
+    explain,
+    is_error,
+    wait_until_shown,
+)
 from ottla.cli.client_offsets import (
     EARLIEST,
     LATEST,
@@ -20,6 +25,7 @@ from ottla.cli.client_offsets import (
 )
 from ottla.cli.configs_work import described_configs, is_set_here
 from ottla.cli.json_text import to_json
+from ottla.cli.tables import print_heading, print_table
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import TopicDescription
@@ -49,13 +55,13 @@ class Teller:
         else:
             print(f"{topic}: " + (f"could be {what}" if self.validate_only else what))
 
-    def results(self, results: Mapping[str, Any], what: str, fine: str = "") -> bool:
+    def results(self, kafka: Kafka, results: Mapping[str, Any], what: str, fine: str = "") -> bool:
         """Whether all went well; an error with the name `fine` counts as well."""
         for topic, result in results.items():
             if not is_error(result):
                 self.done(topic, what)
             elif result.name() != fine:
-                complain(f"{topic}: {explain(result)}", next_step(result))
+                complain(f"{topic}: {explain(result)}", kafka.next_step(result, topic))
         return all(not is_error(result) or result.name() == fine for result in results.values())
 
 
@@ -76,7 +82,7 @@ def list_topics(kafka: Kafka, *, long: bool, internal: bool, as_json: bool) -> N
     topics = kafka.admin.list_topics(timeout=kafka.timeout_s).topics
     own = _internal(kafka, list(topics))
     shown = [name for name in sorted(topics) if internal or name not in own]
-    rows: list[Sequence[object]] = [("topic", "partitions", "replicas")]
+    rows: list[Sequence[object]] = []
     for name in shown:
         partitions = topics[name].partitions
         replicas = max((len(partition.replicas) for partition in partitions.values()), default=0)
@@ -88,7 +94,7 @@ def list_topics(kafka: Kafka, *, long: bool, internal: bool, as_json: bool) -> N
         else:
             print(name)
     if long and not as_json:
-        sys.stdout.write(columns(rows, right=(1, 2)))
+        print_table(("topic", "partitions>", "replicas>"), rows)
 
 
 def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
@@ -101,7 +107,7 @@ def describe(kafka: Kafka, names: Sequence[str], *, as_json: bool) -> bool:
     bounds = bounds_of(kafka, led)
     for name, result in found.items():
         if is_error(result):
-            complain(f"{name}: {explain(result)}", next_step(result))
+            complain(f"{name}: {explain(result)}", kafka.next_step(result, name))
             continue
         own = {key: entry.value for key, entry in sorted(configs[name].items()) if is_set_here(entry)}
         partitions = [_partition_fields(p, bounds.get((name, p.id))) for p in result.partitions]
@@ -141,16 +147,17 @@ def _print_topic(
 ) -> None:
     replicas = max((len(fields["replicas"]) for fields in partitions), default=0)
     internal = ", internal" if topic.is_internal else ""
-    print(f"{name}  partitions {len(partitions)}, replicas {replicas}, id {_topic_id(topic)}{internal}")
+    print_heading(name, f"partitions {len(partitions)}, replicas {replicas}, id {_topic_id(topic)}{internal}")
     for key, value in configs.items():
         print(f"  {key}={value}")
-    rows: list[Sequence[object]] = [("  partition", "leader", "replicas", "isr", "earliest", "latest")]
+    rows: list[Sequence[object]] = []
     for fields in partitions:
         leader = "none" if fields["leader"] < 0 else fields["leader"]
         nodes = (",".join(map(str, fields[key])) for key in ("replicas", "isr"))
         ends = ("-" if fields[key] is None else fields[key] for key in ("earliest", "latest"))
-        rows.append((f"  {fields['partition']}", leader, *nodes, *ends))
-    sys.stdout.write(columns(rows, right=(0, 1, 4, 5)))
+        rows.append((fields["partition"], leader, *nodes, *ends))
+    names = ("partition>", "leader>", "replicas", "isr", "earliest>", "latest>")
+    print_table(names, rows, indent="  ")
 
 
 def create(
@@ -174,7 +181,7 @@ def create(
     made = [name for name, result in results.items() if not is_error(result)]
     if not teller.validate_only:
         wait_until_shown(lambda: not any(map(is_error, kafka.describe(made).values())))
-    return teller.results(results, "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else "")
+    return teller.results(kafka, results, "created", "TOPIC_ALREADY_EXISTS" if if_not_exists else "")
 
 
 def delete(kafka: Kafka, names: Sequence[str], teller: Teller, *, if_exists: bool) -> bool:
@@ -182,7 +189,7 @@ def delete(kafka: Kafka, names: Sequence[str], teller: Teller, *, if_exists: boo
     results = kafka.settle(answers)
     gone = [name for name, result in results.items() if not is_error(result)]
     wait_until_shown(lambda: all(map(is_error, kafka.describe(gone).values())))
-    return teller.results(results, "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else "")
+    return teller.results(kafka, results, "deleted", "UNKNOWN_TOPIC_OR_PART" if if_exists else "")
 
 
 def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
@@ -194,7 +201,7 @@ def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
     results = kafka.settle(answers)
     if not teller.validate_only and not is_error(results[name]):
         wait_until_shown(lambda: len(kafka.topic(name).partitions) >= total)
-    return teller.results(results, "widened")
+    return teller.results(kafka, results, "widened")
 
 
 def offsets(

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.client import (
+from ottla.cli.client import fail
+from ottla.cli.group import command_group
+from ottla.cli.json_text import to_json
+from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,
     SettingsOption,
     TimeoutOption,
+    TopicArgument,
     YesOption,
-    columns,
-    fail,
 )
-from ottla.cli.group import command_group
-from ottla.cli.json_text import to_json
 from ottla.cli.raw_client import raw_cluster
+from ottla.cli.tables import Column, print_facts, print_table
 from ottla.client.cluster import TRANSACTION
 from ottla.client.failures import check
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -40,13 +39,14 @@ _NO_TRANSACTION = -1
 _PATTERNS_SINCE = 2
 StateOption = Annotated[
     list[str] | None,
-    typer.Option("--state", help="Only those in this state, such as Ongoing. May be repeated."),
+    typer.Option("--state", metavar="STATE", help="Only those in this state. May be repeated."),
 ]
 PatternOption = Annotated[
     str | None,
     typer.Option(
         "--transactional-id-pattern",
         "--pattern",
+        metavar="REGEX",
         help="Only those whose whole id is what this regular expression (of RE2) says.",
     ),
 ]
@@ -61,7 +61,7 @@ def list_all(
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """All transactional ids that brokers know, with the state of their latest transaction.
+    """List all transactional ids that brokers know, with the state of their latest transaction.
 
     \b
     Example:
@@ -91,19 +91,20 @@ def list_all(
         for entry in found:
             print(to_json(entry))
         return
-    rows: list[Sequence[object]] = [("transactional id", "coordinator", "producer id", "state")]
-    sys.stdout.write(columns(rows + [tuple(entry.values()) for entry in found], right=(1, 2)))
+    coordinator = Column("coordinator", right=True, rank=1)
+    names = ("transactional id", coordinator, "producer id>", "state")
+    print_table(names, [tuple(entry.values()) for entry in found])
 
 
 @app.command()
 def describe(
-    transactional_id: Annotated[str, typer.Argument(help="The id.")],
+    transactional_id: Annotated[str, typer.Argument(metavar="ID", help="The transactional id.")],
     json: JsonOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """The latest transaction of an id: its producer, its age, and its partitions.
+    """Show the latest transaction of an id: its producer, its age, and its partitions.
 
     \b
     Example:
@@ -131,20 +132,24 @@ def describe(
         print(to_json(fields))
         return
     fields["partitions"] = " ".join(fields["partitions"]) or "-"
-    sys.stdout.write(columns([(name, "-" if value is None else value) for name, value in fields.items()]))
+    print_facts([(name, "-" if value is None else value) for name, value in fields.items()])
 
 
 @app.command()
 def abort(
-    topic: Annotated[str, typer.Argument(help="The topic.")],
-    partition: Annotated[int, typer.Argument(min=0, help="The partition.")],
-    start_offset: Annotated[int, typer.Option(min=0, help="Where the transaction begins in it.")],
+    topic: TopicArgument,
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
+    start_offset: Annotated[
+        int, typer.Option(metavar="OFFSET", min=0, help="Where the transaction begins in it.")
+    ],
     yes: YesOption = False,
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
-    """Abort a transaction in a partition that its coordinator knows nothing of, and that therefore never ends.
+    """Abort a transaction that hangs in a partition.
+
+    Its coordinator knows nothing of it, and therefore it never ends.
 
     \b
     Example:

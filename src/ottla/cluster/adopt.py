@@ -20,6 +20,7 @@ from ottla.cluster.survey import FoundPartition, FoundTopic, Survey, find_log_di
 from ottla.errors import ConfigError, InconsistentClusterIdError, LogDirLockedError, StorageError
 from ottla.storage import checkpoint, layout, opened_dir
 from ottla.storage.fs import FileSystem
+from ottla.words import counted
 
 SECURED_FILE = "ottla.secured"  # there if what was taken over was guarded; says how, a line each
 _NOWHERE = PartitionInfo(leader=-1, replicas=(), isr=())
@@ -173,8 +174,8 @@ def check_adopted(fs: FileSystem, log_dirs: Sequence[str], image: ClusterImage) 
     unknown = unknown_partitions(fs, log_dirs, image) if image.revision == 0 else []
     if unknown:
         raise StorageError(
-            f"{len(unknown)} partitions lie in {', '.join(log_dirs)} that ottla does not know; "
-            f"run `ottla adopt {' '.join(log_dirs)}` to take them over"
+            f"there is data of {counted(len(unknown), 'partition')} in {', '.join(log_dirs)} that ottla does not know;"
+            f" run `ottla adopt {' '.join(log_dirs)}` to take it over"
         )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from ottla.logtools.source import SegmentFiles, read_if_there
+from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
+_ZEROS = bytes(1 << 16)
 _ENTRIES = {layout.INDEX: OFFSET_ENTRY, layout.TIME_INDEX: TIME_ENTRY}
 
 
@@ -46,8 +47,48 @@ def load_index(fs: FileSystem, path: str, suffix: str, base_offset: int) -> Inde
         return None
     entry = _ENTRIES[suffix]
     whole = len(data) // entry.size
-    used = -(-len(data[: whole * entry.size].rstrip(b"\0")) // entry.size)
+    used = -(-_used_bytes(data, whole * entry.size) // entry.size)
     return IndexFile(path, data, entry, base_offset, used, whole - used, len(data) % entry.size)
+
+
+def _used_bytes(data: bytes, end: int) -> int:
+    """How much there is before the zeros at the end. Most of an active index is zeros: they go in long pieces."""
+    while end >= len(_ZEROS) and data.endswith(_ZEROS, 0, end):
+        end -= len(_ZEROS)
+    start = max(0, end - len(_ZEROS))
+    return start + len(data[start:end].rstrip(b"\0"))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEnd:
+    """How many entries an index has, and the last of them; None where there is none."""
+
+    entries: int
+    last: tuple[int, int] | None
+
+
+def find_index_end(fs: FileSystem, path: str, suffix: str) -> IndexEnd | None:
+    """Without reading the index through: entries come before zeros, so that halving finds the last one.
+
+    In a damaged index it may be another one that zeros follow."""
+    file = open_if_there(fs, path)
+    if file is None:
+        return None
+    entry = _ENTRIES[suffix]
+    try:
+        low, high = 0, file.size() // entry.size  # entries below `low` are used, those from `high` on are not
+        last: tuple[int, int] | None = None
+        probe = high - 1  # an index that is not written to any more has no zeros
+        while low < high:
+            data = file.pread(entry.size, probe * entry.size)
+            if len(data) == entry.size and any(data):
+                last, low = entry.unpack(data), probe + 1
+            else:
+                high = probe
+            probe = (low + high) // 2
+        return IndexEnd(low, last)
+    finally:
+        file.close()
 
 
 def position_of(fs: FileSystem, segment: SegmentFiles, offset: int) -> int:

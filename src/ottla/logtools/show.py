@@ -1,156 +1,114 @@
 """Draws up the picture of a log: what each segment holds, without reading it through.
 
 Headers at a segment's beginning and behind its last index entry, the last time-index entry and the newest snapshot
-say nearly everything; the log itself is not checked.
+say nearly everything. What lies between is read only when asked for (`check`). What cannot be read is part of the
+picture, and ends nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import partial
 
 from ottla.errors import CorruptionError
 from ottla.logtools import side_files
-from ottla.logtools.index_files import load_index
+from ottla.logtools.pictures import DAMAGE, GAP, Break, LogPicture, why
+from ottla.logtools.show_segment import SegmentLook
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import Partition, SegmentFiles, open_if_there, read_if_there
-from ottla.logtools.walk import is_good_batch
-from ottla.records import kernel
+from ottla.logtools.source import DataDir, Partition, if_there, list_partition, read_if_there
 from ottla.storage import layout, producer_snapshot
-from ottla.storage.fs import File, FileSystem
-from ottla.storage.producer_snapshot import SnapshotEntry
-from ottla.storage.scan import Scan, Window
-
-_TXN_ENTRY_BYTES = 34
-_HEAD_BYTES = 1 << 20
+from ottla.storage.fs import FileSystem
+from ottla.storage.layout import TopicPartition
 
 
-@dataclass(slots=True)
-class SegmentPicture:
-    """One segment. Offsets and times are None where the segment is empty or cannot be read."""
+class Artist:
+    """Makes pictures of the logs of one directory. What the directory says of them is read before they are."""
 
-    file: str
-    base_offset: int
-    size: int
-    is_active: bool
-    first_offset: int | None = None
-    last_offset: int | None = None
-    first_timestamp: int | None = None
-    max_timestamp: int | None = None
-    index_entries: int | None = None
-    time_index_entries: int | None = None
-    aborted_transactions: int = 0
-    bytes_per_index_entry: int | None = None
-    has_snapshot: bool = False
+    def __init__(self, fs: FileSystem, data_dir: str, *, check: bool = False) -> None:
+        self._fs = fs
+        self._check = check
+        self._recovery_points = _recovery_points(fs, data_dir)
 
+    def picture_of(self, data_dir: DataDir, name: str) -> LogPicture | None:
+        """Of the directory with this name; None if it is gone meanwhile."""
+        path = f"{data_dir.path}/{name}"
+        try:
+            partition = if_there(partial(list_partition, self._fs, path))
+        except OSError as error:
+            return LogPicture(path, name, None, unreadable=[why(path, error)])
+        return None if partition is None else self.picture(partition)
 
-@dataclass(slots=True)
-class LogPicture:
-    """One partition."""
+    def picture(self, partition: Partition) -> LogPicture:
+        found = LogPicture(partition.path, partition.name, None)
+        found.other_files = [*partition.leftovers, *partition.orphans]
+        for segment in partition.segments:
+            SegmentLook(self._fs, segment, found, check=self._check).draw(partition.next_base(segment))
+            if found.segments and found.segments[-1].base_offset == segment.base_offset:
+                found.segments[-1].has_snapshot = segment.base_offset in partition.snapshots
+        _find_gaps(found, self._end_known(partition) if partition.whole else None)
+        found.breaks.sort(key=lambda one: (one.first_offset or 0, one.file))
+        if partition.whole:
+            for load in (_load_epochs, _load_topic_id, _load_producers):
+                try:
+                    load(self._fs, partition, found)
+                except OSError as error:
+                    found.unreadable.append(why(partition.path, error))
+        return found
 
-    path: str
-    name: str
-    topic_id: str | None
-    segments: list[SegmentPicture] = field(default_factory=list)
-    epochs: list[tuple[int, int]] = field(default_factory=list)
-    producers: list[SnapshotEntry] = field(default_factory=list)
-    snapshot_offset: int | None = None
-    other_files: list[str] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self.segments)
-
-
-def picture(fs: FileSystem, partition: Partition) -> LogPicture:
-    found = LogPicture(partition.path, partition.name, None)
-    found.other_files = [*partition.leftovers, *partition.orphans]
-    for segment in partition.segments:
-        shown = _segment(fs, segment, partition.next_base(segment))
-        if shown is not None:
-            shown.has_snapshot = segment.base_offset in partition.snapshots
-            found.segments.append(shown)
-    if partition.whole:
-        found.epochs = _epochs(fs, partition)
-        found.topic_id = _topic_id(fs, partition)
-        _load_producers(fs, partition, found)
-    return found
+    def _end_known(self, partition: Partition) -> int | None:
+        """What the recovery point says that the log reached."""
+        if partition.topic_partition is None or layout.parse_marked_dir(partition.name):
+            return None
+        return self._recovery_points.get(partition.topic_partition)
 
 
-def _segment(fs: FileSystem, segment: SegmentFiles, next_base: int | None) -> SegmentPicture | None:
-    file = open_if_there(fs, segment.path(layout.LOG))
-    if file is None:
-        return None
+def _recovery_points(fs: FileSystem, data_dir: str) -> dict[TopicPartition, int]:
     try:
-        size = file.size()
-        shown = SegmentPicture(segment.file_name(layout.LOG), segment.base_offset, size, next_base is None)
-        tail = _indexes(fs, segment, shown)
-        _ends(file, size, tail, shown)
-    finally:
-        file.close()
-    shown.aborted_transactions = segment.sizes.get(layout.TXN_INDEX, 0) // _TXN_ENTRY_BYTES
-    return shown
+        data = read_if_there(fs, f"{data_dir}/{layout.RECOVERY_POINTS}")
+        return {
+            TopicPartition(topic, n): offset for topic, n, offset, _ in side_files.parse_offsets(data or b"")
+        }
+    except (OSError, BadSideFileError):  # `verify` has a word for it
+        return {}
 
 
-def _indexes(fs: FileSystem, segment: SegmentFiles, shown: SegmentPicture) -> int:
-    """Count entries; returns the position from which the end of the log can be reached."""
-    tail = 0
-    offsets = (
-        None
-        if segment.name
-        else load_index(fs, segment.path(layout.INDEX), layout.INDEX, segment.base_offset)
-    )
-    if offsets is not None:
-        shown.index_entries = offsets.entries
-        if offsets.entries:
-            tail = offsets[offsets.entries - 1][1]
-            shown.bytes_per_index_entry = shown.size // offsets.entries
-    times = (
-        None
-        if segment.name
-        else load_index(fs, segment.path(layout.TIME_INDEX), layout.TIME_INDEX, segment.base_offset)
-    )
-    if times is not None:
-        shown.time_index_entries = times.entries
-        if times.entries:
-            shown.max_timestamp = times[times.entries - 1][0]
-    return tail
+def _find_gaps(log: LogPicture, reached: int | None) -> None:
+    """Between segments, and between the last one and what the log is known to have reached."""
+    expected, time, before = None, None, ""
+    for segment in log.segments:
+        if segment.first_offset is None or segment.last_offset is None:
+            continue
+        if expected is not None and segment.first_offset > expected:
+            meaning = f"between {before} and {segment.file}: compacted away, or lost"
+            last = segment.first_offset - 1
+            log.breaks.append(
+                Break(GAP, segment.file, meaning, expected, last, time, segment.first_timestamp)
+            )
+        elif expected is not None and segment.first_offset < expected:
+            meaning = f"these offsets are in {before} too"
+            log.breaks.append(
+                Break(DAMAGE, segment.file, meaning, segment.first_offset, expected - 1, time, time)
+            )
+        expected, time, before = segment.last_offset + 1, segment.max_timestamp, segment.file
+    end = expected if expected is not None else log.segments[-1].base_offset if log.segments else 0
+    if reached is not None and reached > end:
+        meaning = f"the log reached offset {reached} once (its recovery point), and ends before"
+        log.breaks.append(Break(GAP, before, meaning, end, reached - 1, time, time))
 
 
-def _ends(file: File, size: int, tail: int, shown: SegmentPicture) -> None:
-    head = next(iter(Scan(file, min(size, _HEAD_BYTES), flags=0)), None) or next(
-        iter(Scan(file, size, flags=0)), None
-    )
-    if head is None:
-        return
-    shown.first_offset = head.rows[kernel.BASE_OFFSET]
-    if head.rows[kernel.BASE_TIMESTAMP] >= 0:
-        shown.first_timestamp = head.rows[kernel.BASE_TIMESTAMP]
-    start = tail if tail < size and is_good_batch(file, tail, size, shown.base_offset, 2**63 - 1) else 0
-    for window in Scan(file, size, start=start, flags=0):
-        shown.last_offset = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET]
-        largest = _largest_timestamp(window)
-        if largest >= 0 and largest > (shown.max_timestamp or -1):
-            shown.max_timestamp = largest
-
-
-def _largest_timestamp(window: Window) -> int:
-    return max(window.rows[kernel.MAX_TIMESTAMP : window.count * kernel.ROW : kernel.ROW])
-
-
-def _epochs(fs: FileSystem, partition: Partition) -> list[tuple[int, int]]:
+def _load_epochs(fs: FileSystem, partition: Partition, found: LogPicture) -> None:
     data = read_if_there(fs, f"{partition.path}/{layout.LEADER_EPOCHS}")
     try:
-        return side_files.parse_epochs(data)[0] if data is not None else []
-    except BadSideFileError:
-        return []
+        found.epochs = side_files.parse_epochs(data)[0] if data is not None else []
+    except BadSideFileError:  # `verify` has a word for it
+        found.epochs = []
 
 
-def _topic_id(fs: FileSystem, partition: Partition) -> str | None:
+def _load_topic_id(fs: FileSystem, partition: Partition, found: LogPicture) -> None:
     data = read_if_there(fs, f"{partition.path}/{layout.PARTITION_METADATA}")
     try:
-        return str(side_files.parse_topic_id(data)) if data is not None else None
+        found.topic_id = str(side_files.parse_topic_id(data)) if data is not None else None
     except BadSideFileError:
-        return None
+        found.topic_id = None
 
 
 def _load_producers(fs: FileSystem, partition: Partition, found: LogPicture) -> None:

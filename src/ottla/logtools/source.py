@@ -121,7 +121,7 @@ def resolve(fs: FileSystem, path: str) -> Target:
 
 def list_data_dir(fs: FileSystem, path: str) -> DataDir:
     partitions, marked, strangers = [], [], []
-    for name in sorted(fs.list_dir(path)):
+    for name in sorted(fs.list_dir(path), key=_by_number):
         if not fs.is_dir(f"{path}/{name}"):
             continue
         if layout.parse_marked_dir(name):
@@ -131,6 +131,13 @@ def list_data_dir(fs: FileSystem, path: str) -> DataDir:
         else:
             strangers.append(name)
     return DataDir(path, partitions, marked, strangers)
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    """orders-2 comes before orders-10."""
+    marked = layout.parse_marked_dir(name)
+    found = marked[0] if marked else layout.parse_partition_dir(name)
+    return (found.topic, found.partition, name) if found else (name, -1, name)
 
 
 def list_partition(fs: FileSystem, path: str) -> Partition:

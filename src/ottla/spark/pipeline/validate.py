@@ -28,6 +28,7 @@ from ottla.spark.pipeline.table_files import fitted
 from ottla.spark.pipeline.tasks import Reading, RowReader
 from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
 from ottla.spark.ranges import Split
+from ottla.words import counted, noun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +54,8 @@ class Report:
 
     def text(self) -> str:
         bad = sum(table.num_rows for table in self.bad)
-        lines = [f"{self.read:,} records tried: {self.rows.num_rows:,} rows, {bad:,} bad", "", "columns"]
+        tried = counted(self.read, "record")
+        lines = [f"{tried} tried: {counted(self.rows.num_rows, 'row')}, {bad:,} bad", "", "columns"]
         width = max((len(name) for name in self.schema.names), default=0)
         lines += [f"  {one.name.ljust(width)}  {type_name(one.type)}" for one in self.schema]
         if self.rows.num_rows:
@@ -123,7 +125,8 @@ def _through_spark(
     if spark_checks:
         failed = functions.expr(sql_failure(pipeline.expectations))
         good = source.where(failed.isNull())
-        notes.append(f"{rows.num_rows - good.count():,} rows fail an expectation")
+        failed = rows.num_rows - good.count()
+        notes.append(f"{counted(failed, 'row')} {noun(failed, 'fails', 'fail')} an expectation")
         source = good
     found: pa.Table = transformed(pipeline, session, source).toArrow()
     return found

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ottla.escapes import visible_line
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.sinks.base import Commit, Landed
 from ottla.spark.pipeline.tasks import Destination, Result, Taken
+from ottla.words import counted
 
 SHOWN_ROWS = 20
 
@@ -44,7 +46,7 @@ class ConsoleTarget:
         shown = [result.taken.shown for result in results if result.taken.shown is not None]
         if shown:
             rows = pa.concat_tables(shown, promote_options="permissive").slice(0, SHOWN_ROWS)
-            print(f"batch {commit.batch}: {commit.facts['rows']:,} rows")
+            print(f"batch {commit.batch}: {counted(commit.facts['rows'], 'row')}")
             print(as_text(rows), flush=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())
 
@@ -76,5 +78,5 @@ def _cell(value: object, width: int) -> str:
     if value is None:
         return "null"
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    text = " ".join(text.split())
+    text = visible_line(" ".join(text.split()))
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -25,6 +25,7 @@ from ottla.spark.pipeline.sinks.base import (
     prefix_of,
 )
 from ottla.spark.pipeline.table_files import Layout, NewFile
+from ottla.words import counted, noun
 
 _FACTS = "ottla"  # the key of the commit's own metadata
 _LOOK_BACK = 100  # commits, to find the last one of ours among those of others
@@ -99,8 +100,9 @@ class DeltaSink:
         done = table.optimize.compact()
         gone = table.vacuum(dry_run=False)
         return (
-            f"{done['numFilesRemoved']} files became {done['numFilesAdded']}; "
-            f"{len(gone)} files that no commit of the last week names were deleted"
+            f"{counted(done['numFilesRemoved'], 'file')} became {done['numFilesAdded']:,}; "
+            f"{counted(len(gone), 'file')} that no commit of the last week names {noun(len(gone), 'was', 'were')}"
+            " deleted"
         )
 
     def schema(self) -> pa.Schema | None:

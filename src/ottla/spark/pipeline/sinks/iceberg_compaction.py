@@ -13,6 +13,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from ottla.spark.pipeline.decode import aligned
+from ottla.words import counted
 
 _SMALL_BYTES = 64 << 20
 _TARGET_BYTES = 256 << 20
@@ -42,7 +43,7 @@ def compact_table(table: Table, path: str) -> str:
             snapshot.append_data_file(
                 parquet_file_to_data_file(table.io, change.table_metadata, f"file://{name}")
             )
-    return f"{len(removed)} files became {len(merged)}"
+    return f"{counted(len(removed), 'file')} became {len(merged):,}"
 
 
 def _chunks(files: list[DataFile]) -> Iterable[list[DataFile]]:

@@ -33,6 +33,7 @@ from ottla.spark.pipeline.sinks.base import (
 )
 from ottla.spark.pipeline.sinks.parquet_log import CommitLog, Entry
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
+from ottla.words import counted
 
 _STAGING = "_ottla_staging"
 _SMALL_BYTES = 64 << 20
@@ -133,7 +134,7 @@ class ParquetSink:
         self._log.append(state.version + 1, entry)
         self._settle()
         shutil.rmtree(os.path.join(self.path, staging), ignore_errors=True)
-        return f"{len(removed)} files became {len(added)}"
+        return f"{counted(len(removed), 'file')} became {len(added):,}"
 
     def _merge(self, place: str, paths: list[str], schema: pa.Schema, folder: str) -> list[NewFile]:
         """The rows of some files of one directory in one file, or more where it would become too large."""
