@@ -29,8 +29,13 @@ class LeaderEpochs:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` begins at `start_offset`, if that is news."""
+        before = self._entries
         if self.note(epoch, start_offset):
-            self.write()
+            try:
+                self.write()
+            except OSError:
+                self._set(before)
+                raise
 
     def note(self, epoch: int, start_offset: int) -> bool:
         """As `assign`, but in memory only; True if anything changed. For rebuilding many at once."""

@@ -6,6 +6,7 @@ rolled first.
 
 from __future__ import annotations
 
+from ottla.errors import DiskFullError
 from ottla.storage import snapshots
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
@@ -19,7 +20,10 @@ def apply(log: Log, now_ms: int) -> list[Segment]:
         if not due:
             return []
         if len(due) == len(log.segments):
-            log.roll()
+            try:
+                log.roll()
+            except DiskFullError:
+                due.pop()  # no room for another: the active one stays, and what goes makes room
         log.remove_segments(due)
         first = log.segments.first.base_offset
         log.raise_start_offset(max(log.start_offset, first))
