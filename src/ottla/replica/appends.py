@@ -9,6 +9,7 @@ from typing import Final
 from ottla.errors import (
     BrokerError,
     CorruptRecordError,
+    DiskFullError,
     InvalidRequiredAcksError,
     NotLeaderOrFollowerError,
     RecordBatchTooLargeError,
@@ -16,7 +17,9 @@ from ottla.errors import (
     RefusedRecordsError,
     StorageError,
     UnknownTopicOrPartitionError,
+    UnpackedTooLargeError,
 )
+from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
@@ -31,7 +34,7 @@ from ottla.storage.validation import Origin
 _logger = logging.getLogger(__name__)
 
 UNKNOWN_SERVER_ERROR: Final = BrokerError.code
-_ACKS: Final = (-1, 0, 1)
+VALID_ACKS: Final = (-1, 0, 1)
 _LEADER_ONLY: Final = 1
 _AT_ONCE: Final = (ALL_REPLICAS, _LEADER_ONLY)  # acks that are answered
 _CLIENT: Final = Origin.CLIENT
@@ -44,6 +47,8 @@ _EXPECTED: Final = (
     CorruptRecordError,
     StorageError,
 )
+# Of these a client is told in words: what to do is not clear from the code.
+_TOLD: Final = (DiskFullError, UnpackedTooLargeError)
 
 Appended = Callable[[list[AppendResult]], None]
 
@@ -51,12 +56,13 @@ Appended = Callable[[list[AppendResult]], None]
 class Appends:
     """The way of records into the logs of this broker."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes, metrics: Metrics) -> None:
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
         self._watched = purgatories.watched
         self._lanes = lanes
+        self._metrics = metrics
 
     def append(
         self,
@@ -72,7 +78,7 @@ class Appends:
         A wait for replicas is returned, so that it can be cancelled when its client goes. A wait for this broker's
         own disk ends by itself.
         """
-        if acks not in _ACKS:
+        if acks not in VALID_ACKS:
             done([AppendResult(key, InvalidRequiredAcksError.code) for key, _ in entries])
             return None
         results: list[AppendResult] = []
@@ -93,7 +99,7 @@ class Appends:
                 results.append(self.failure(key, partition, records, error))
                 continue
             grown.append((partition, moved))
-            results.append(_success(key, partition, info, acks, pending, len(results)))
+            results.append(_success(key, partition, info, acks, pending, len(results), len(records)))
         if lent:
             _LaneAppends(self, self._lanes, acks, timeout_ms, origin, done, results, pending, grown).start(
                 lent
@@ -115,7 +121,7 @@ class Appends:
             return None
         info, moved = appended
         partition.metrics.produce_requests += run.count - 1
-        return _success(key, partition, info, _LEADER_ONLY, [], 0), partition, moved
+        return _success(key, partition, info, _LEADER_ONLY, [], 0, info.size_bytes), partition, moved
 
     def wake(self, partition: Partition, moved: bool) -> None:
         """Let those go on who wait for what was appended, or for the high watermark, if that moved."""
@@ -147,17 +153,21 @@ class Appends:
             self.wake(partition, moved)
         return wait
 
-    @staticmethod
     def failure(
-        key: TopicPartition, partition: Partition | None, records: Bytes, error: Exception
+        self, key: TopicPartition, partition: Partition | None, records: Bytes, error: Exception
     ) -> AppendResult:
         """What the client is told, and whether it counts as a failure of this broker."""
         if partition is None:
             assert isinstance(error, BrokerError)
+            self._metrics.known_topic(key.topic).produce_requests += 1
             return AppendResult(key, error.code)
         partition.metrics.produce_requests += 1
-        if isinstance(error, (RecordTooLargeError, RecordBatchTooLargeError)):
+        if isinstance(error, RecordTooLargeError):
             partition.metrics.bytes_rejected += len(records)
+        if isinstance(error, DiskFullError):
+            partition.metrics.failed_produce_requests += 1
+        if isinstance(error, _TOLD):
+            return AppendResult(key, error.code, str(error))
         if isinstance(error, _EXPECTED):
             return AppendResult(key, error.code)
         partition.metrics.failed_produce_requests += 1
@@ -180,16 +190,17 @@ def _success(
     acks: int,
     pending: list[Unreplicated],
     place: int,
+    received_bytes: int,
 ) -> AppendResult:
     """The result of an append; noted as pending where acks=all has to wait for its replicas."""
     log = partition.log
     assert log is not None
-    first_offset, last_offset, _, append_time, size_bytes, _ = info
+    first_offset, last_offset, _, append_time, _, _ = info
     if acks == ALL_REPLICAS and log.high_watermark <= last_offset:
         pending.append(Unreplicated(place, partition, last_offset + 1, partition.leader_epoch))
     metrics = partition.metrics
     metrics.produce_requests += 1
-    metrics.bytes_in += size_bytes
+    metrics.bytes_in += received_bytes
     metrics.messages_in += last_offset - first_offset + 1
     # Not AppendResult(...), as in validation.py.
     return tuple.__new__(AppendResult, (key, 0, None, first_offset, append_time, log.start_offset, ()))
@@ -249,7 +260,7 @@ class _LaneAppends:
         if isinstance(error, Exception):
             self._results[place] = self._appends.failure(key, partition, records, error)
         elif appended is not None:
-            result = _success(key, partition, appended[0], self._acks, self._pending, place)
+            result = _success(key, partition, appended[0], self._acks, self._pending, place, len(records))
             self._results[place] = result
             self._grown.append((partition, True))
         self._left -= 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 
+import ottla
 from ottla.api.services import Services
 from ottla.metrics import Metrics
+from ottla.records import kernel
 from ottla.server.listener import Listener
+from ottla.storage.fs import error_name
 from ottla.storage.log_manager import LogManager
 
 
@@ -41,13 +45,66 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
         "kafka_server_fetch_session_partitions", "Partitions in fetch sessions.", lambda: sessions.partitions
     )
     metrics.gauge("kafka_server_connections", "Open connections.", lambda: listener.connections)
+    _register_log_dirs(metrics, services, logs)
     metrics.gauge(
-        "kafka_log_offline_dirs", "Log directories that have failed.", lambda: _offline(services, logs)
+        "ottla_build_info",
+        "What runs here; the value says nothing.",
+        lambda: 1.0,
+        {
+            "kernel": "compiled" if kernel.COMPILED else "interpreted",
+            "python": platform.python_version(),
+            "version": ottla.__version__,
+        },
     )
     metrics.gauge(
         "kafka_server_topics", "Topics of the cluster.", lambda: len(services.metadata.image.topics)
     )
 
 
-def _offline(services: Services, logs: LogManager) -> int:
-    return len(services.config.log_dirs) - len(logs.online_dirs)
+def _register_log_dirs(metrics: Metrics, services: Services, logs: LogManager) -> None:
+    """Which log directories, and which partitions with them, are offline or full, and why."""
+
+    def offline_dirs() -> float:
+        return len(logs.configured_dirs) - len(logs.online_dirs)
+
+    def with_state(state: str) -> Mapping[tuple[str, ...], float]:
+        there = {trouble.path for trouble in logs.troubles if trouble.state == state}
+        return {(path,): float(path in there) for path in logs.configured_dirs}
+
+    def troubles() -> Mapping[tuple[str, ...], float]:
+        return {
+            (t.path, t.state, error_name(t.error), t.error.filename or "", t.doing): 1.0
+            for t in logs.troubles
+        }
+
+    def offline_partitions() -> Mapping[tuple[str, ...], float]:
+        return {(key.topic, str(key.partition)): 1.0 for key in services.replicas.offline_partitions()}
+
+    metrics.gauge("kafka_log_offline_dirs", "Log directories that have failed.", offline_dirs)
+    metrics.gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that have failed.", offline_dirs
+    )
+    for name, state in (
+        ("kafka_log_logmanager_logdirectoryoffline", "offline"),
+        ("ottla_log_directory_full", "full"),
+    ):
+        metrics.gauges_by(
+            name,
+            f"1 for a log directory that is {state}.",
+            ("logDirectory",),
+            lambda state=state: with_state(state),  # type: ignore[misc]
+        )
+    metrics.gauges_by(
+        "ottla_log_directory_trouble",
+        "What is wrong with a log directory; nothing, while nothing is.",
+        ("logDirectory", "state", "error", "file", "doing"),
+        troubles,
+    )
+    metrics.gauge(
+        "kafka_server_replicamanager_offlinereplicacount",
+        "Partitions whose log directory is offline.",
+        lambda: len(services.replicas.offline_partitions()),
+    )
+    metrics.gauges_by(
+        "ottla_partition_offline", "1 for each of them.", ("topic", "partition"), offline_partitions
+    )

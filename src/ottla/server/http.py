@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ottla.metrics import Metrics
 
@@ -22,9 +22,15 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """Answers GET on two paths, one request a connection."""
 
-    def __init__(self, metrics: Metrics, health: Callable[[], tuple[bool, str]]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        health: Callable[[], tuple[bool, str]],
+        more: Callable[[], Awaitable[bytes]],
+    ) -> None:
         self._metrics = metrics
         self._health = health
+        self._more = more  # lines of /metrics that take a while
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
         self._is_local = False
@@ -51,7 +57,7 @@ class HttpServer:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), READ_TIMEOUT_S)
-            answer = self._answer(head)
+            answer = await self._answer(head)
             writer.write(answer[: answer.index(b"\r\n\r\n") + 4] if head.startswith(b"HEAD ") else answer)
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
@@ -59,7 +65,7 @@ class HttpServer:
         finally:
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
+    async def _answer(self, head: bytes) -> bytes:
         lines = head.split(b"\r\n")
         words = lines[0].split()
         if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
@@ -73,8 +79,9 @@ class HttpServer:
                 prometheus,
             )  # prometheus-client takes longer to import than the broker to start
 
+            more = await self._more()
             return _response(
-                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics)
+                "200 OK", "text/plain; version=0.0.4; charset=utf-8", prometheus.render(self._metrics) + more
             )
         if path == b"/healthz":
             healthy, text = self._health()

@@ -50,11 +50,13 @@ class OpenedDir(NamedTuple):
         )
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace one of the directory's offset checkpoints."""
+        """Replace one of the directory's offset checkpoints. On a full disk the old one stays: DiskFullError."""
         try:
             checkpoint.write_offsets(self.dir.fs, f"{self.dir.path}/{name}", offsets)
         except OSError as error:
-            self.dir.fail(error, f"writing {name}")
+            refusal = self.dir.refuse(error, f"writing {name}")
+            if not self.dir.offline:
+                raise refusal from error
 
 
 class Contents(NamedTuple):

@@ -69,7 +69,7 @@ def load_log(
         )  # fmt: skip
         return loader.load(partition, handles)
     except OSError as error:
-        raise log_dir.fail(error, f"loading {partition}") from error
+        raise log_dir.refuse(error, f"loading {partition}") from error
 
 
 class _Loader:

@@ -79,7 +79,7 @@ class Relocation:
                     self.target.fs, f"{self._path}/{layout.PARTITION_METADATA}", topic_id
                 )
             except OSError as error:
-                raise self.target.fail(error, f"copying {self.partition}") from error
+                raise self.target.refuse(error, f"copying {self.partition}") from error
 
     def _load(self, path: str, start_offset: int) -> Log:
         return load_log(
