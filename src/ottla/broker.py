@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
@@ -31,7 +32,7 @@ from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import Timer
-from ottla.server import gauges
+from ottla.server import gauges, group_lag
 from ottla.server.dispatch import Dispatcher
 from ottla.server.garbage import Garbage
 from ottla.server.http import HttpServer
@@ -86,6 +87,7 @@ class Broker:
         self._stops: list[Callable[[], Awaitable[None]]] = []  # how to undo what was started, in order
         self._ticker: Timer | None = None
         self.http: Address | None = None  # where /metrics is
+        self.http_server: HttpServer | None = None
         self.clean_dirs: list[str] = []  # the log directories that were stopped cleanly,
         self.flushed_partitions = 0  # and how many partitions lie in them
 
@@ -136,6 +138,7 @@ class Broker:
             cluster_id=metadata.image.cluster_id,
         )
         await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
+        self._tell_losses()
         self.replicas = ReplicaManager(
             self.runtime,
             self.logs,
@@ -146,6 +149,17 @@ class Broker:
         )
         self._stops.append(self._close_logs)
         self._write_pid_files()
+
+    def _tell_losses(self) -> None:
+        """At every start, until somebody acknowledges them."""
+        for notice in self.logs.notices():
+            log.warning("%s", notice)
+        for path, loss in self.logs.losses():
+            log.error(
+                "%s: records are lost: %s. Restore them from a backup, or consume on without them; `ottla log losses %s"
+                " --acknowledge` ends this message",
+                path, loss.describe(), path,
+            )  # fmt: skip
 
     async def _open_door(self) -> None:
         config, settings = self.settings.config, self.settings
@@ -214,7 +228,9 @@ class Broker:
         self.replicas.when_ready(ready)
 
     async def _open_http(self, address: Address) -> None:
-        http = HttpServer(self.metrics, self._health)
+        http = HttpServer(
+            self.metrics, self._health, lambda: group_lag.render(self.services.groups, self.replicas)
+        )
         try:
             await http.start(address.host, address.port)
         except OSError as error:
@@ -222,22 +238,36 @@ class Broker:
                 raise _no_metrics_there(address, error) from None
             log.warning("no /metrics on %s (%s): taking a free port", address, os.strerror(error.errno or 0))
             await http.start(address.host, 0)
+        self.http_server = http
         self._stops.append(http.stop)
         self.http = Address(address.host, http.port)
 
     def _health(self) -> tuple[bool, str]:
         online, configured = len(self.logs.online_dirs), len(self.settings.config.log_dirs)
-        if self.halted.is_set() or online == 0:
-            return False, "no log directory is online"
-        return (
-            True,
-            "ok" if online == configured else f"ok, but {configured - online} log directories are offline",
-        )
+        healthy = not self.halted.is_set() and online > 0
+        troubles = self.logs.troubles
+        if healthy and not troubles:
+            return True, "ok"
+        first = f"ok, but {configured - online} of {configured} log directories are offline"
+        if online == configured:
+            first = f"ok, but {len(troubles)} of {configured} log directories are full"
+        lines = [first if healthy else "no log directory is online"]
+        for trouble in troubles:
+            lines.append(f"{trouble.path} is {trouble.state}: {trouble.reason}")
+            if trouble.partitions:
+                lines.append(f"  its partitions: {', '.join(trouble.partitions)}")
+        offline = self.replicas.offline_partitions()
+        if offline:
+            lines.append(f"offline partitions: {', '.join(map(str, offline))}")
+        return healthy, "\n".join(lines)
 
     def _write_pid_files(self) -> None:
         for log_dir in self.logs.online_dirs:
-            with open(f"{log_dir.path}/{PID_FILE}", "w", encoding="ascii") as file:
-                file.write(f"{os.getpid()}\n")
+            try:
+                with open(f"{log_dir.path}/{PID_FILE}", "w", encoding="ascii") as file:
+                    file.write(f"{os.getpid()}\n")
+            except OSError as error:
+                log.warning("%s/%s could not be written: %s", log_dir.path, PID_FILE, error.strerror)
 
     def _tick(self, expected_ms: float) -> None:
         """A regular turn of the loop: how late it comes shows what the loop was kept busy with."""
@@ -247,6 +277,9 @@ class Broker:
         metrics.loop_lag_max_ms = max(metrics.loop_lag_max_ms, metrics.loop_lag_ms)
         if not self.logs.online_dirs:
             self.halted.set()
+        for log_dir in self.logs.full_dirs:
+            look = partial(log_dir.look_for_room, self.runtime.monotonic_ms())
+            self.runtime.run_blocking(look, lambda _, error: None)
         due_ms = self.runtime.monotonic_ms() + LAG_TICK_MS
         self._ticker = self.runtime.call_later(LAG_TICK_MS, lambda: self._tick(due_ms))
 

@@ -71,6 +71,10 @@ class RecordTooLargeError(BrokerError):
     code = 10  # MESSAGE_TOO_LARGE
 
 
+class UnpackedTooLargeError(RecordTooLargeError):
+    """A batch that would grow past ottla.decompression.max.bytes; docs/decisions/0016 says why it is this code."""
+
+
 class RecordBatchTooLargeError(BrokerError):
     code = 18  # RECORD_LIST_TOO_LARGE
 
@@ -198,6 +202,17 @@ class StorageError(BrokerError):
 
 class LogDirOfflineError(StorageError):
     """An earlier I/O error took this log directory offline."""
+
+
+class DiskFullError(StorageError):
+    """There is no room for what was to be written, and nothing of it is there. The log goes on when there is room.
+
+    Clients are told UNKNOWN_SERVER_ERROR: a storage error they would send again until their time is over, and then
+    report only that it is over (docs/decisions/0016).
+    """
+
+    code = -1
+    retriable = False
 
 
 class LogInUseError(StorageError):

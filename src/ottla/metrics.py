@@ -54,6 +54,16 @@ class TopicMetrics:
         self.failed_produce_requests = 0  # unexpected errors only, as in Kafka
         self.failed_fetch_requests = 0
 
+    def add(self, other: TopicMetrics) -> None:
+        self.messages_in += other.messages_in
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out
+        self.bytes_rejected += other.bytes_rejected
+        self.produce_requests += other.produce_requests
+        self.fetch_requests += other.fetch_requests
+        self.failed_produce_requests += other.failed_produce_requests
+        self.failed_fetch_requests += other.failed_fetch_requests
+
 
 class RequestMetrics:
     """Of one API: how many, how large, and where their time went (sums in nanoseconds)."""
@@ -146,6 +156,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicMetrics] = {}
+        self.elsewhere = TopicMetrics()  # of topics that are deleted, or never were
         self.requests: dict[int, RequestMetrics] = {}
         self.gauges: list[Gauge] = []
         self.connections_accepted = 0
@@ -169,8 +180,22 @@ class Metrics:
         return found
 
     def forget_topic(self, name: str) -> None:
-        """A deleted topic is no longer reported."""
-        self.topics.pop(name, None)
+        """A deleted topic is no longer reported, but counts in the sum of all."""
+        gone = self.topics.pop(name, None)
+        if gone is not None:
+            self.elsewhere.add(gone)
+
+    def known_topic(self, name: str) -> TopicMetrics:
+        """Where to count what was asked of a topic; those that nobody made share one, however many names are tried."""
+        return self.topics.get(name, self.elsewhere)
+
+    def all_topics(self) -> TopicMetrics:
+        """The sum over all topics since the start."""
+        total = TopicMetrics()
+        total.add(self.elsewhere)
+        for counted in list(self.topics.values()):  # a copy: another thread may ask
+            total.add(counted)
+        return total
 
     def gauge(
         self, name: str, help_text: str, read: Callable[[], float], labels: Mapping[str, str] | None = None

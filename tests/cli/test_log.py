@@ -14,11 +14,14 @@ from tests import corpus
 from tests.logtools.making import make_data_dir
 from typer.testing import CliRunner, Result
 
+from ottla.cli.log_options import format_time
 from ottla.cli.main import app
 from ottla.records.builder import NewRecord, build_batch
+from ottla.storage.fs import RealFileSystem
+from ottla.storage.losses import Loss, note
 from ottla.testing.runtime import START_MS
 
-COMMANDS = ("show", "dump", "verify", "repair", "reindex", "trim", "compact")
+COMMANDS = ("show", "dump", "verify", "repair", "losses", "reindex", "trim", "compact")
 
 
 @pytest.fixture(scope="session")
@@ -365,13 +368,34 @@ def test_verify_of_a_healthy_directory_exits_with_0_and_writes_nothing(pristine:
     assert {path: path.stat().st_mtime_ns for path in pristine.rglob("*")} == before
 
 
-def test_verify_of_what_cannot_be_read_exits_with_2(data_dir: Path) -> None:
+def test_verify_names_what_cannot_be_read_and_goes_on(data_dir: Path) -> None:
     path = data_dir / "orders-0" / f"{42:020d}.log"
     path.unlink()
     path.mkdir()
-    result = ottla("verify", data_dir / "orders-0")
+    damage(data_dir / "orders-1" / f"{42:020d}.log")
+    result = ottla("verify", data_dir)
+    assert result.exit_code == 1
+    assert f"defect: {path}: it cannot be read: Is a directory" in result.stdout
+    assert f"defect: {data_dir}/orders-1/{42:020d}.log at position 244" in result.stdout
+
+
+def test_a_text_file_is_no_log_file_and_no_repair_is_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hi\n")
+    result = ottla("verify", path)
     assert result.exit_code == 2
-    assert result.stderr.startswith("ottla: ")
+    assert result.stderr.startswith(f"ottla: {path} is no log file")
+    assert "repair" not in result.stdout + result.stderr
+
+
+def test_a_renamed_segment_is_renamed_back(data_dir: Path) -> None:
+    path = data_dir / "orders-0" / f"{42:020d}.log"
+    path.rename(path.with_name(f"{99_999:020d}.log"))
+    result = ottla("repair", data_dir)
+    assert f"rename: {data_dir}/orders-0/{99_999:020d}.log: to {42:020d}.log" in result.stdout
+    assert ottla("repair", data_dir, "--write").exit_code == 0
+    assert path.exists()
+    assert ottla("verify", data_dir).exit_code == 0
 
 
 # -- repair and the offline commands
@@ -389,12 +413,16 @@ def test_repair_only_tells_unless_it_is_to_write(data_dir: Path) -> None:
     assert "nothing was changed, --write does it" in result.stdout
     assert {file: file.read_bytes() for file in data_dir.rglob("*") if file.is_file()} == before
     result = ottla("repair", data_dir, "--write", "--skip-corrupt", "--json")
-    assert result.exit_code == 0
-    assert {(step["action"], step["done"]) for step in lines(result)} == {
-        ("quarantine", True),
-        ("rebuild", True),
+    assert result.exit_code == 1  # records are lost
+    assert {(step["action"], step.get("done"), step.get("code")) for step in lines(result)} == {
+        ("quarantine", True, None),
+        ("rebuild", True, None),
+        ("not mended", None, "lost-records"),
     }
+    assert ottla("verify", data_dir).exit_code == 1
+    ottla("losses", data_dir, "--acknowledge")
     assert ottla("verify", data_dir).exit_code == 0
+    assert ottla("repair", data_dir, "--write").exit_code == 0
     assert "nothing to mend" in ottla("repair", data_dir).stdout
     assert (path.parent / f"{42:020d}.quarantine").stat().st_size == 141
 
@@ -444,3 +472,64 @@ def test_reindex_trim_and_compact_say_what_they_do(data_dir: Path) -> None:
     assert ottla("verify", data_dir).exit_code == 0
     assert ottla("trim", log_dir).exit_code == 2
     assert ottla("trim", data_dir, "--before", 1).exit_code == 2
+
+
+# -- losses
+
+
+def put_on_record(data_dir: Path) -> None:
+    loss = Loss("recovery", f"{0:020d}.log", 3, 9, "zeros", 300, 80, 2, f"{0:020d}.quarantine", START_MS)
+    note(RealFileSystem(), str(data_dir / "orders-1"), [loss])
+
+
+def test_losses_are_listed_until_they_are_acknowledged(data_dir: Path) -> None:
+    assert ottla("losses", data_dir).stdout == "nothing is on record as lost\n"
+    put_on_record(data_dir)
+    for path in (data_dir, data_dir / "orders-1"):
+        result = ottla("losses", path)
+        assert result.exit_code == 1
+        assert result.stdout.splitlines() == [
+            f"orders-1: 6 offsets (3 to 8) missing in {0:020d}.log at position 300 (80 bytes, 2 whole batches): zeros;"
+            f" the bytes are kept in {0:020d}.quarantine (found by recovery {format_time(START_MS)}; open)",
+            "1 not acknowledged; --acknowledge ends the messages at every start, and verify's defects",
+        ]
+    verified = ottla("verify", data_dir, "--json")
+    assert verified.exit_code == 1
+    assert [(line["level"], line["code"], line["offset"]) for line in lines(verified)] == [
+        ("defect", "lost-records", 3)
+    ]
+    result = ottla("losses", data_dir, "--acknowledge")
+    assert result.exit_code == 0
+    assert "1 acknowledged" in result.stdout
+    assert "all acknowledged" in ottla("losses", data_dir).stdout
+    verified = ottla("verify", data_dir)
+    assert verified.exit_code == 0
+    assert "note" in verified.stdout
+    assert "6 offsets (3 to 8)" in verified.stdout
+
+
+def test_losses_as_json_have_all_that_is_known(data_dir: Path) -> None:
+    put_on_record(data_dir)
+    [line] = lines(ottla("losses", data_dir, "--json"))
+    assert line["partition"] == "orders-1"
+    assert (line["first_offset"], line["end_offset"], line["offsets"]) == (3, 9, 6)
+    assert line["acknowledged_ms"] is None
+
+
+def test_a_damaged_record_of_losses_is_a_defect_until_it_is_acknowledged(data_dir: Path) -> None:
+    put_on_record(data_dir)
+    record = data_dir / "orders-1" / "ottla.losses"
+    record.write_bytes(bytes(record.stat().st_size))
+    assert [line["code"] for line in lines(ottla("verify", data_dir, "--json"))] == ["loss-record"]
+    assert ottla("losses", data_dir).exit_code == 1
+    assert ottla("losses", data_dir, "--acknowledge").exit_code == 0
+    assert ottla("verify", data_dir).exit_code == 0
+
+
+def test_losses_of_a_single_file_are_refused(data_dir: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "ottla", "log", "losses", data_dir / "orders-0" / f"{0:020d}.log"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "give a partition or a data directory" in result.stderr

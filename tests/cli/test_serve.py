@@ -17,7 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.cli.serving import TIMEOUT_S, Serve, leaders
 from tests.ports import free_ports
 from tests.server.wire import wait_until
+from typer.testing import CliRunner
 
+from ottla.cli.main import app
 from ottla.cli.serve_settings import Options, one_broker
 from ottla.errors import ConfigError
 
@@ -68,6 +70,25 @@ def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
     assert not (data / ".kafka_cleanshutdown").exists()
     with Serve(tmp_path, "--data", str(data), *ANY_PORT) as again:
         assert consume(again.bootstrap, "orders", 100) == [b"%d" % number for number in range(100)]
+
+
+def test_records_that_are_gone_are_told_of_at_every_start_until_that_is_acknowledged(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Serve(tmp_path, "--data", str(data), *ANY_PORT) as serve:
+        create(serve.bootstrap, "orders")
+        produce(serve.bootstrap, "orders", *(b"%d" % number for number in range(100)))
+        assert serve.end() == 0
+    log = data / "orders-0" / f"{0:020d}.log"
+    log.write_bytes(bytes(log.stat().st_size))
+    said = f"{data}/orders-0: records are lost: 100 offsets (0 to 99) missing in {0:020d}.log at position 0"
+    for _ in range(2):
+        with Serve(tmp_path, "--data", str(data), *ANY_PORT) as again:
+            assert again.end() == 0
+        assert said in again.errors.read_text()
+    assert CliRunner().invoke(app, ["log", "losses", str(data), "--acknowledge"]).exit_code == 0
+    with Serve(tmp_path, "--data", str(data), *ANY_PORT) as again:
+        assert again.end() == 0
+    assert "lost" not in again.errors.read_text()
 
 
 def test_ctrl_c_is_a_clean_stop_too(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_damaged_file_says_what_to_do(tmp_path: Path, size: int) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="unable to open"):
+    with pytest.raises(StorageError, match="nowhere is not there; make it, or check the path"):
         new_store(tmp_path / "nowhere" / "ottla.db")
 
 

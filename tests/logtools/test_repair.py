@@ -15,13 +15,15 @@ from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogDirLockedError, OffsetOutOfRangeError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.offline import compact, first_offset_at, measure, reindex, trim
-from ottla.logtools.repair import RepairPlan, apply_repair, plan_repair
+from ottla.logtools.repair import bound_by, repair_log
 from ottla.logtools.repair_checkpoints import apply_checkpoints, plan_checkpoints
+from ottla.logtools.repair_plan import RepairPlan, Step, plan_repair
 from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.records import batch
 from ottla.records.record import Record, read_batches
+from ottla.storage import losses
 from ottla.storage.fs import RealFile, RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.testing.runtime import START_MS, SimulatedRuntime
@@ -37,8 +39,13 @@ def plan_for(path: Path, *, skip_corrupt: bool = False) -> RepairPlan:
 
 
 def mend(path: Path, *, skip_corrupt: bool = False) -> RepairPlan:
-    plan = plan_for(path, skip_corrupt=skip_corrupt)
-    apply_repair(FS, plan)
+    """Repair one log; the plan has all steps that were done, and what is left."""
+    steps: list[Step] = []
+    plan = repair_log(
+        FS, list_partition(FS, str(path)), skip_corrupt=skip_corrupt, now_ms=START_MS, tell=steps.extend
+    )
+    bound_by(FS, plan)
+    plan.steps = steps
     return plan
 
 
@@ -110,7 +117,10 @@ def test_a_torn_tail_is_copied_and_cut(log_dir: Path) -> None:
     assert plan.steps[0].action == "cut"
     assert path.stat().st_size == position
     assert (log_dir / f"{LAST}.quarantine").read_bytes() == torn
-    assert check(log_dir.parent) == []  # the checkpoints of the data directory were moved back too
+    # The checkpoints of the data directory were moved back too, and what is lost is on record.
+    assert [(f.code, f.offset) for f in defects(log_dir.parent)] == [("lost-records", header.base_offset)]
+    losses.acknowledge(FS, str(log_dir), START_MS)
+    assert defects(log_dir.parent) == []
     assert set(records) - set(read(log_dir)) == {header.base_offset}
 
 
@@ -138,7 +148,14 @@ def test_bad_batches_are_set_aside_and_what_follows_is_kept(log_dir: Path) -> No
     assert (log_dir / f"{SECOND}.quarantine").read_bytes() == bad
     listed = [json.loads(line) for line in (log_dir / f"{SECOND}.quarantine.json").read_text().splitlines()]
     assert [(line["position"], line["size"]) for line in listed] == [(p, h.size) for p, h in places]
-    assert [(f.level, f.code) for f in check(log_dir)] == [("note", "gap")]
+    assert [f.code for f in defects(log_dir)] == ["lost-records"] * 2
+    record = losses.read(FS, str(log_dir)).open
+    assert {o for loss in record for o in range(loss.first_offset, loss.end_offset)} == gone
+    assert {(loss.position, loss.kept_in) for loss in record} == {
+        (p, f"{SECOND}.quarantine") for p, _ in places
+    }
+    losses.acknowledge(FS, str(log_dir), START_MS)
+    assert {(f.level, f.code) for f in check(log_dir)} == {("note", "gap"), ("note", "lost-records")}
     # The storage engine opens it, also without having been told of a clean stop, and gives up nothing.
     (log_dir.parent / ".kafka_cleanshutdown").unlink()
     manager = open_manager(log_dir.parent)
@@ -244,10 +261,9 @@ def test_any_damage_is_mended_and_no_byte_is_destroyed(pristine: Path, tmp_path:
         what = (seed, path.name, position, bits)
         fs = Recording(log_dir)
         partition = list_partition(fs, str(log_dir))
-        plan = plan_repair(fs, partition, surroundings(fs, partition), lambda _: None, skip_corrupt=True)
-        apply_repair(fs, plan)
+        bound_by(fs, repair_log(fs, partition, skip_corrupt=True, now_ms=START_MS))
         assert fs.lost == [], what
-        assert defects(data_dir) == [], what
+        assert {f.code for f in defects(data_dir)} <= {"lost-records"}, what
         left = read(log_dir)
         assert all(good[offset] == record for offset, record in left.items()), what
         assert len(good) - len(left) <= 4, what
@@ -261,10 +277,12 @@ def test_checkpoints_keep_every_entry_that_can_be_true(data_dir: Path) -> None:
     planned = plan_checkpoints(FS, str(data_dir), ends)
     assert [step.file for step, _ in planned] == [str(path)]
     before = path.read_bytes()
-    apply_checkpoints(FS, planned)
-    assert path.read_text() == "0\n2\norders 0 156\norders 1 156\n"
+    apply_checkpoints(FS, planned, ends, START_MS)
+    assert path.read_text() == "0\n3\ngone 3 7\norders 0 156\norders 1 156\n"
+    lost = losses.read(FS, str(data_dir / "orders-1")).open
+    assert [(loss.first_offset, loss.end_offset) for loss in lost] == [(156, 999)]
     assert (data_dir / "recovery-point-offset-checkpoint.quarantine").read_bytes() == before
-    assert check(data_dir) == []
+    assert {f.code for f in defects(data_dir)} == {"lost-records", "missing-partition"}
     assert plan_checkpoints(FS, str(data_dir), ends) == []
 
 
@@ -275,6 +293,9 @@ def test_a_log_is_cut_and_a_checkpoint_that_cannot_be_read_written_anew_in_one_g
     last = log_dir / f"{LAST}.log"
     last.write_bytes(last.read_bytes()[:-10])
     target = resolve(FS, str(data_dir))
+    assert not log_repair.run(FS, target, write=True, skip_corrupt=False, as_json=False)
+    assert [f.code for f in defects(data_dir)] == ["lost-records"]
+    losses.acknowledge(FS, str(log_dir), START_MS)
     assert log_repair.run(FS, target, write=True, skip_corrupt=False, as_json=False)
     assert defects(data_dir) == []
 

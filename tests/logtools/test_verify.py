@@ -194,11 +194,19 @@ def test_a_torn_last_batch_of_the_active_segment_is_a_note(log_dir: Path, cut: i
     path = log_dir / f"{LAST}.log"
     position, header = batches(path)[-1]
     assert header.size == 78
+    was_killed(log_dir.parent, flushed=header.base_offset)
     path.write_bytes(path.read_bytes()[:-cut])
     found = check(log_dir)
     assert {f.level for f in found} == {"note"}
     torn = one(found, "torn-batch")
     assert (torn.file, torn.position, torn.offset) == (str(path), position, header.base_offset)
+
+
+def was_killed(data_dir: Path, flushed: int) -> None:
+    """As if the writer had been killed when it had flushed up to this offset."""
+    (data_dir / ".kafka_cleanshutdown").unlink()
+    points = data_dir / "recovery-point-offset-checkpoint"
+    points.write_text(points.read_text().replace(" 156", f" {flushed}"))
 
 
 def test_a_torn_last_batch_of_another_segment_is_a_defect(log_dir: Path) -> None:
@@ -263,8 +271,15 @@ class Vanishing(RealFileSystem):
 
     def open(self, path: str, *, write: bool = False, create: bool = False) -> RealFile:
         if path == self._victim and Path(path).exists():
-            for other in Path(path).parent.glob(Path(path).stem + ".*"):
+            log_dir = Path(path).parent
+            for other in log_dir.glob(Path(path).stem + ".*"):
                 other.unlink()
+            # The epochs are moved on first; here that comes before anybody can see the difference.
+            first = min(int(other.stem) for other in log_dir.glob("*.log"))
+            epochs = log_dir / "leader-epoch-checkpoint"
+            lines = epochs.read_text().splitlines()
+            lines[2] = f"{lines[2].split()[0]} {first}"
+            epochs.write_text("".join(f"{line}\n" for line in lines))
         return super().open(path, write=write, create=create)
 
 

@@ -120,11 +120,12 @@ class TestUp:
         with pytest.raises(InvalidRecordError, match="magic"):
             up(build_message_set(legacy(SOME), 0) + build_message_set(legacy(SOME), 1))
 
-    def test_a_wrapper_beside_other_messages_is_invalid(self) -> None:
-        wrapper = build_message_set(legacy(SOME), 1, Codec.GZIP)
-        for packed in (wrapper * 2, wrapper + build_message_set(legacy(SOME), 1)):
+    def test_a_wrapper_behind_other_messages_is_invalid_before_them_it_is_not(self) -> None:
+        wrapper, plain = build_message_set(legacy(SOME), 1, Codec.GZIP), build_message_set(legacy(SOME), 1)
+        for packed in (wrapper * 2, plain + wrapper):
             with pytest.raises(InvalidRecordError, match="alone"):
                 up(packed)
+        assert down(up(wrapper + plain), 1) == legacy(SOME) + legacy(SOME, len(SOME))
 
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
     def test_a_producer_must_not_claim_log_append_time(self, codec: Codec) -> None:

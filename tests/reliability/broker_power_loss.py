@@ -106,6 +106,7 @@ def _check_held(broker: StoryBroker, key: TopicPartition, appended: list[Entry],
     assert log.end_offset >= promise.ends[key], (
         f"{key}: {promise.ends[key]} was promised, the log ends at {log.end_offset}"
     )
+    assert all(loss.first_offset >= promise.ends[key] for loss in log.losses), f"{key}: {log.losses}"
     assert log.start_offset <= promise.deleted[key], f"{key} starts at {log.start_offset}"
     held = read_all(broker, key)
     first = appended[0].offset if appended else log.end_offset

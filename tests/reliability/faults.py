@@ -3,6 +3,9 @@
 No flush is acknowledged after a sync that failed; the directory of the failed operation goes offline (or cannot be
 opened) and the other one goes on; no bare OSError reaches the caller. A restart on the same disk, the power cut or
 not, finds everything that was acknowledged.
+
+ENOSPC where something is written, made or made longer in a running log is not the end of its directory: what did not
+fit is refused, and a little later the directory takes records again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from functools import partial
 from random import Random
 
 from ottla.config import LogConfig
-from ottla.errors import BrokerError, StorageError
+from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.records.builder import build_batch
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -71,6 +74,10 @@ class Life:
             self._try(step)
             self.runtime.run_pending()
         doomed = TopicPartition("doomed", 0)
+        self.runtime.advance(2000)  # one that was full has had time to find that it is not
+        for partition in PARTITIONS[:-1]:  # the last one has been cut
+            self._try(partial(self._append, manager, partition, 0))
+        self.runtime.run_pending()
         self._try(lambda: manager.get_or_create(doomed).flush())
         if manager.get(doomed) is not None:
             self._try(lambda: manager.delete(doomed))
@@ -91,7 +98,11 @@ class Life:
         self.attempted[partition].append(
             data
         )  # one that was refused may be there all the same, and must be whole
-        writer.append(log, data)
+        try:
+            writer.append(log, data)
+        except DiskFullError:
+            self.attempted[partition].pop()  # of this one there is nothing
+            raise
         end_offset = log.end_offset
         log.raise_high_watermark(end_offset)
         log.when_flushed(end_offset, partial(self._flushed, log, partition, end_offset))
@@ -103,8 +114,13 @@ class Life:
         kept = self.writers[partition].batches[:-2]
         if kept and manager.get(partition) is not None:
             end_offset = kept[-1].last + 1
-            self.promised[partition] = min(self.promised[partition], end_offset)
-            manager.truncate(partition, end_offset)
+            promised = self.promised[partition]
+            self.promised[partition] = min(promised, end_offset)
+            try:
+                manager.truncate(partition, end_offset)
+            except DiskFullError:
+                self.promised[partition] = promised  # nothing was cut
+                raise
             self.writers[partition].batches = kept
 
     def _flushed(self, log: Log, partition: TopicPartition, offset: int, error: BaseException | None) -> None:
@@ -143,8 +159,12 @@ def _check(seed: int, fault: Fault) -> None:
     if life.manager is not None:
         online = {log_dir.path for log_dir in life.manager.online_dirs}
         at_fault = f"/{(life.fs.failed_path or '').split('/')[1]}"  # or "/" itself, while one of them is made
-        assert len(online) == len(DIRS) - 1, "not one directory went offline"
-        assert at_fault not in online, "the wrong directory went offline"
+        if at_fault in online:
+            assert fault.error == errno.ENOSPC, "the directory at fault is online"
+            assert len(online) == len(DIRS), "the wrong directory went offline"
+        else:
+            assert len(online) == len(DIRS) - 1, "not one directory went offline"
+            assert not _may_be_undone(fault), "a full disk took its directory offline"
         for partition, home in life.homes.items():
             if home in online:
                 assert life.promised[partition] == life.writers[partition].batches[-1].last + 1, (
@@ -153,6 +173,18 @@ def _check(seed: int, fault: Fault) -> None:
         life.manager.abandon()
     for image in (disk.image(), random_crash(history, Random(f"cut {seed}"))):
         _check_restart(life, SimulatedDisk(image))
+
+
+def _may_be_undone(fault: Fault) -> bool:
+    """Whether the disk was full in the middle of an append, a roll, a cleaning, or a checkpoint: not of a start, nor
+    of a truncation."""
+    point = fault.point
+    return (
+        fault.error == errno.ENOSPC
+        and point.kind in ("pwrite", "create")
+        and point.target not in ("meta.properties.tmp", ".lock")
+        and not point.caller.endswith(".keep_first")
+    )
 
 
 def _check_restart(life: Life, disk: SimulatedDisk) -> None:

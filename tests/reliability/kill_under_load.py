@@ -17,6 +17,7 @@ from random import Random
 
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.records.codec import Codec
+from ottla.storage import losses
 from tests.reliability.child import Child
 from tests.reliability.client_load import AiokafkaLoad, ConfluentLoad, KafkaPythonLoad, quiet_clients
 from tests.reliability.ledger import Entry, check, summary
@@ -66,6 +67,8 @@ def _live(rng: Random, kills: int) -> None:
                     life.go_through(broker.stop)
                 life.go_through(broker.kill)
             life.end()
+            lost = list(Path(directory).rglob(losses.FILE))
+            assert not lost, f"nothing is lost, but something is on record: {lost}"
         finally:
             life.give_up()
             broker.close()

@@ -115,6 +115,7 @@ def hold(story: Story, manager: LogManager, promise: Promise) -> list[Written]:
     found = next((f for f in (_held(log, story.versions[v], promise) for v in promise.versions) if f), None)
     assert found, f"{promise}: [{log.start_offset}, {log.end_offset}) {read_all(log)}"
     before, batches = found
+    assert all(loss.first_offset >= promise.flushed for loss in log.losses), f"{promise}: {log.losses}"
     if log.end_offset < promise.flushed:
         raise AssertionError(f"{promise}: records from {log.end_offset} on are lost")
     check_log(log, batches, before, exact=not promise.may_have_gaps)

@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from ottla.storage import layout
+from ottla.storage import layout, losses
 from ottla.storage.layout import TopicPartition
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.history import Image
@@ -126,6 +126,12 @@ def _check(state: Stopped, path: str, cut: int, seed: int) -> None:
         check_log(log, expected)
     assert read_all(log) == expected
     assert read_all(log, max_bytes=1) == expected
+    if expected == state.batches:
+        assert not log.losses
+    elif state.how == "clean":
+        assert losses.count_offsets(log.losses) == sum(
+            batch.last - batch.first + 1 for batch in state.batches if batch not in expected
+        )
 
     writer = Writer(Random(cut), runtime)
     writer.leader_epoch = 5

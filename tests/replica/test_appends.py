@@ -16,6 +16,7 @@ from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
+from ottla.testing.small_disk import SmallFileSystem
 from tests.replica.world import NODE, T0, T1, World, leading
 from tests.storage.world import batch
 
@@ -111,6 +112,44 @@ def test_one_partitions_failure_is_no_others(world: World) -> None:
     assert metrics.bytes_rejected == len(batch(20))
     assert (metrics.produce_requests, metrics.failed_produce_requests) == (4, 0)
     assert (metrics.messages_in, metrics.bytes_in) == (2, 2 * len(batch()))
+
+
+def test_a_full_disk_is_told_in_words_with_a_code_that_nobody_repeats(tmp_path: Path) -> None:
+    fs = SmallFileSystem(RealFileSystem(), 1 << 20)
+    world = World(str(tmp_path), fs=fs)
+    world.make_topic()
+    assert world.append().only.error_code == 0
+    fs.capacity_bytes = fs.used_bytes
+    refused = [world.append(acks=acks).only for acks in (1, -1)]
+    for result in refused:
+        assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert result.error_message == "the disk of the broker is full (ENOSPC); nothing was written"
+    metrics = world.metrics.topic("t")
+    assert (metrics.failed_produce_requests, metrics.bytes_rejected, metrics.messages_in) == (2, 0, 1)
+    fs.capacity_bytes = 1 << 20
+    world.runtime.advance(2_000)
+    assert world.append().only.base_offset == 1
+    world.logs.abandon()
+
+
+def test_only_records_that_are_too_large_count_as_rejected_bytes(world: World) -> None:
+    world.make_topic("t", leading(), internal_segment_bytes=100)
+    assert world.append(count=3).only.error_code == ErrorCode.RECORD_LIST_TOO_LARGE
+    assert world.metrics.topic("t").bytes_rejected == 0
+
+
+def test_a_partition_that_is_elsewhere_or_nowhere_counts_as_a_request(world: World) -> None:
+    world.make_topic("t", leading(), PartitionInfo(OTHER, (OTHER,), (OTHER,)))
+    world.append(T1, TopicPartition("x", 0))
+    assert world.metrics.topic("t").produce_requests == 1
+    assert world.metrics.all_topics().produce_requests == 2
+
+
+def test_a_duplicate_counts_its_bytes_as_kafka_does(world: World) -> None:
+    for _ in range(2):
+        world.append(producer_id=7, producer_epoch=0, base_sequence=0)
+    sent = len(batch(producer_id=7, producer_epoch=0, base_sequence=0))
+    assert world.metrics.topic("t").bytes_in == 2 * sent
 
 
 def test_records_that_break_a_rule_are_named(world: World) -> None:

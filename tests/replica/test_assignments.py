@@ -15,6 +15,7 @@ from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
+from ottla.testing.small_disk import SmallFileSystem
 from tests.replica.world import T0, T1, World, leading
 
 
@@ -146,3 +147,21 @@ def test_settings_of_a_topic_take_effect_at_once(world: World) -> None:
     assert world.append(count=30).only.error_code == 0
     world.make_topic("t", leading(), max_message_bytes=100)
     assert world.append(count=30).only.error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_log_for_which_there_is_no_room_is_made_when_there_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fs = SmallFileSystem(RealFileSystem(), 1 << 20)
+    world = World(str(tmp_path), fs=fs)
+    fs.capacity_bytes = fs.used_bytes
+    world.make_topic()
+    assert world.append().only.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert world.replicas.offline_partitions() == [T0]
+    world.runtime.advance(60_000)
+    assert len([record for record in caplog.records if "no log for t-0" in record.message]) == 1
+    fs.capacity_bytes = 1 << 20
+    world.runtime.advance(10_000)
+    assert world.append().only.error_code == 0
+    assert world.replicas.offline_partitions() == []
+    world.logs.abandon()

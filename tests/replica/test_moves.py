@@ -11,7 +11,9 @@ import pytest
 from ottla.cluster.image import TopicInfo
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry, LogDirInfo
+from ottla.storage import losses
 from ottla.storage.layout import TopicPartition
+from ottla.storage.losses import Loss
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
@@ -156,6 +158,20 @@ def test_a_partition_that_is_not_here_yet_will_be_made_where_it_was_wanted(two: 
     two.world.make_topic("later")
     two.runtime.run_pending()
     assert two.world.log(key).dir.path == two.b
+
+
+def test_what_is_lost_and_what_was_kept_of_it_move_too(two: TwoDirs) -> None:
+    two.fill(3)
+    fs, log_dir = two.world.fs, two.world.log().path
+    kept = fs.open(f"{log_dir}/{0:020d}.quarantine", create=True)
+    kept.pwrite(b"bytes", 0)
+    kept.close()
+    losses.note(fs, log_dir, [Loss(losses.RECOVERY, f"{0:020d}.log", 1, 2, "zeros")])
+    assert two.move() == ErrorCode.NONE
+    two.runtime.run_pending()
+    assert two.home == two.b
+    assert two.world.log().losses == losses.read(fs, f"{two.b}/t-0").losses != []
+    assert fs.read_bytes(f"{two.b}/t-0/{0:020d}.quarantine") == b"bytes"
 
 
 def test_another_target_calls_the_first_move_off(two: TwoDirs) -> None:

@@ -35,23 +35,28 @@ def received_bytes(broker: EmbeddedBroker) -> int:
 
 
 LENGTHS = {
-    "2 GiB": b"\x7f\xff\xff\xff",
-    "negative": b"\x80\x00\x00\x00",
-    "minus one": b"\xff\xff\xff\xff",
-    "one more than allowed": struct.pack(">i", 100 * MIB + 1),
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "HTTP": b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n",
+    "2 GiB": (b"\x7f\xff\xff\xff", "a frame of"),
+    "negative": (b"\x80\x00\x00\x00", "a frame of"),
+    "minus one": (b"\xff\xff\xff\xff", "a frame of"),
+    "one more than allowed": (struct.pack(">i", 100 * MIB + 1), "a frame of"),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "this looks like TLS"),
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n", "this looks like HTTP"),
 }
 
 
-@pytest.mark.parametrize("data", LENGTHS.values(), ids=LENGTHS.keys())
+@pytest.mark.parametrize(("data", "why"), LENGTHS.values(), ids=LENGTHS.keys())
 def test_a_length_that_cannot_be_is_refused_before_anything_is_allocated(
-    data: bytes, broker: EmbeddedBroker, wire: Wire, neighbour: Wire, caplog: pytest.LogCaptureFixture
+    data: bytes,
+    why: str,
+    broker: EmbeddedBroker,
+    wire: Wire,
+    neighbour: Wire,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wire.send_bytes(data)
     assert wire.is_closed()
     wait_until(lambda: received_bytes(broker) == 0)
-    assert f"closing the connection from {wire.name}: a frame of" in caplog.text
+    assert f"closing the connection from {wire.name}: {why}" in caplog.text
 
 
 # What follows is a whole frame each: header and body. Flexible versions have one byte of tags in the header.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -206,11 +207,7 @@ def test_offsets_that_are_gone_are_named_or_passed_over(broker: EmbeddedBroker, 
     options = _options(broker, "gone", **from_first)
     end = plan.latest_offsets(options)
     (split,) = plan.plan_splits(options, {TopicPartition("gone", 0): 0}, end)
-    wanted = DeleteRecordsPartition(partition_index=0, offset=4)
-    cluster.ask(
-        cluster.leader(("gone", 0)),
-        DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="gone", partitions=[wanted])], timeout_ms=5000),
-    )
+    _delete_before(cluster, "gone", 4)
     with pytest.raises(BrokerError, match="gone-0: offsets 0 to 3 are gone"):
         list(plan.read_split(options, split))
     with pytest.warns(RuntimeWarning, match="offsets 0 to 3"):
@@ -222,6 +219,47 @@ def test_offsets_that_are_gone_are_named_or_passed_over(broker: EmbeddedBroker, 
             for row in batch.column("offset").to_pylist()
         ]
     assert found == [offset for _, offset, _ in expected[4:]]
+
+
+def _delete_before(cluster: Cluster, topic: str, offset: int) -> None:
+    wanted = DeleteRecordsPartition(partition_index=0, offset=offset)
+    cluster.ask(
+        cluster.leader((topic, 0)),
+        DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[wanted])], timeout_ms=5000),
+    )
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("with_files", [False, True])
+def test_what_is_reported_as_gone_does_not_land_though_its_batch_is_there(
+    codec: Codec, with_files: bool, broker: EmbeddedBroker, cluster: Cluster
+) -> None:
+    topic = f"half-{codec.name}-{with_files}"
+    broker.create_topic(topic)
+    producer = Producer(cluster, codec=codec)
+    for first in (0, 100, 200):
+        producer.send({(topic, 0): batch_of(*[b"%d" % n for n in range(first, first + 100)])})
+    producer.flush()
+    given = {"startingOffsets": json.dumps({topic: {"0": 90}}), "failOnDataLoss": "false"}
+    options = _options(broker, topic, **given, **({"path": broker.data} if with_files else {}))
+    splits = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
+    _delete_before(cluster, topic, 150)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = [
+            n
+            for split in splits
+            for batch in plan.read_split(options, split)
+            for n in batch["offset"].to_pylist()
+        ]
+    gone = [n for n in range(90, 300) if n not in found]
+    assert found == sorted(found)
+    assert found[-150:] == list(range(150, 300))
+    # Files may still have what was deleted, and then nothing is said to be gone.
+    assert [str(one.message).partition(" are")[0] for one in told] == (
+        [f"{topic}-0: offsets {gone[0]} to {gone[-1]}"] if gone else []
+    )
+    assert with_files or gone == list(range(90, 150))
 
 
 def test_a_corrupt_batch_is_told_or_put_aside_and_the_others_are_read() -> None:

@@ -11,10 +11,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ottla.client.cluster import Cluster
 from ottla.client.producing import Producer as RawProducer
+from ottla.client.reading import LATEST, READ_COMMITTED, list_offsets
 from ottla.errors import BrokerError, ConfigError, ProducerFencedError
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
-from ottla.spark.sending import Sent, Turn, end_held, send_rows
+from ottla.spark.sending import Sent, Turn, end_held, give_up, send_rows
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
 
@@ -373,3 +374,45 @@ def test_a_turn_that_was_held_by_a_driver_that_died_is_written_once(
         end_held(options, [lost], committed=True)
     end_held(options, [held], committed=True)
     assert _values(broker, topic) == [b"a"]
+
+
+def open_topics(broker: EmbeddedBroker, topic: str, partitions: int = 3) -> list[int]:
+    """The partitions whose committed records end before the others: a transaction is open there."""
+    keys = dict.fromkeys([(topic, index) for index in range(partitions)], LATEST)
+    with Cluster(broker.bootstrap) as cluster:
+        everything = list_offsets(cluster, keys)
+        stable = list_offsets(cluster, keys, READ_COMMITTED)
+    return [key[1] for key in keys if stable[key].offset < everything[key].offset]
+
+
+def test_who_gives_up_leaves_no_transaction_open_and_touches_no_other(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    options = _options(broker, topic)
+    rows = pa.record_batch({"value": ["a"], "partition": pa.array([0], pa.int32())})
+    other = pa.record_batch({"value": ["b"], "partition": pa.array([1], pa.int32())})
+    for task in (0, 11):
+        send_rows(options, [rows], Turn(f"run-{topic}", task, 0), hold=True)
+    held = send_rows(options, [other], Turn(f"run-{topic}-1", 0, 0), hold=True)  # a run with a longer name
+    assert open_topics(broker, topic) == [0, 1]
+    give_up(options, f"run-{topic}")
+    assert open_topics(broker, topic) == [1]
+    end_held(options, [held], committed=True)
+    assert _values(broker, topic) == [b"b"]
+    assert send_rows(options, [rows], Turn(f"run-{topic}", 0, 0)) == Sent(1)
+
+
+def test_a_task_that_was_given_up_cannot_write_any_more(broker: EmbeddedBroker, topic: str) -> None:
+    options = _options(broker, topic)
+
+    def slow() -> Iterator[pa.RecordBatch]:
+        give_up(options, topic)
+        yield from _rows("late")
+
+    with pytest.raises(ProducerFencedError):
+        send_rows(options, slow(), Turn(topic, 0, 0))
+    assert _values(broker, topic) == []
+
+
+def test_giving_up_without_brokers_is_no_second_error() -> None:
+    give_up(WriteOptions({"bootstrap.servers": "127.0.0.1:1"}), "query")

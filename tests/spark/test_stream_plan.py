@@ -14,8 +14,9 @@ from ottla.spark import plan
 from ottla.spark.loss import DataLostError
 from ottla.spark.options import read_options
 from ottla.spark.stream import Position, StreamPlan
-from ottla.storage.checkpoint import write_topic_id
-from ottla.storage.layout import LOG, TopicPartition, segment_file
+from ottla.spark.stream_reader import StreamReader
+from ottla.storage.checkpoint import write_offsets, write_topic_id
+from ottla.storage.layout import INDEX, LOG, TopicPartition, segment_file
 from tests.spark.making import FS, append_batches
 
 
@@ -157,3 +158,50 @@ def test_a_position_is_json_in_the_connectors_shape() -> None:
     value: Any = position.to_json()
     assert value == {"t": {"0": 3}, "topic ids": {"t": "id"}}
     assert Position.from_json(value) == position
+
+
+def test_a_batch_that_is_planned_again_is_divided_as_before_whatever_the_index_has(tmp_path: Path) -> None:
+    log = append_batches(tmp_path / "t-0", 0, 1000)
+    append_batches(tmp_path / "t-1", 0, 10)
+    log.index(interval=100)
+    index = tmp_path / "t-0" / segment_file(0, INDEX)
+    given = {"path": str(tmp_path), "startingOffsets": "earliest", "targetBytesPerPartition": "2000"}
+    options = read_options(given, is_stream=True)
+
+    def divided(start: Any, end: Any) -> list[tuple[int, int]]:
+        splits = [partition.value for partition in StreamReader(options).partitions(start, end)]
+        return [(split.start, split.end) for split in splits]
+
+    reader = StreamReader(options)
+    start = json.loads(json.dumps(reader.initialOffset()))
+    end = json.loads(json.dumps(reader.latestOffset(start)))
+    before = divided(start, end)
+    assert len(before) > 5
+    assert before[-1] == (0, 10)
+    whole = index.read_bytes()
+    for size in (0, 8 * 3, len(whole) // 2 // 8 * 8):
+        index.write_bytes(whole[:size])
+        assert divided(start, end) == before
+        assert StreamReader(options).latestOffset(end) == end  # nothing is new, word for word
+    # What is gone by then leaves its tasks with less, or nothing, and their numbers as they were.
+    loose = {**given, "failOnDataLoss": "false"}
+    write_offsets(FS, str(tmp_path / "log-start-offset-checkpoint"), {TopicPartition("t", 0): 500})
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    options = read_options(loose, is_stream=True)
+    with pytest.warns(RuntimeWarning, match="offsets 0 to 499 are gone"):
+        splits = [partition.value for partition in StreamReader(options).partitions(start, end)]
+    assert [split.end for split in splits] == [end for _, end in before]
+    rows = [
+        offset
+        for split in splits
+        for found in plan.read_split(options, split)
+        for offset in found["offset"].to_pylist()
+    ]
+    assert rows == [*range(500, 1000), *range(10)]
+
+
+def test_a_checkpoint_of_before_cuts_were_kept_is_planned_anew(tmp_path: Path) -> None:
+    append_batches(tmp_path / "t-0", 0, 30)
+    reader = StreamReader(read_options({"path": str(tmp_path)}, is_stream=True))
+    (partition,) = reader.partitions({"t": {"0": 10}}, {"t": {"0": 30}})
+    assert (partition.value.start, partition.value.end) == (10, 30)

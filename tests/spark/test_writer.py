@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from ottla.client.cluster import Cluster
 from ottla.client.groups import fetch_offsets
 from ottla.client.reading import end_offsets
+from ottla.spark.options import write_options
 from ottla.spark.progress import GroupProgress
+from ottla.spark.sending import Turn, send_rows
+from ottla.spark.stream_writer import TopicStreamWriter
+from ottla.spark.writer import TopicWriter
 from ottla.testing.embedded import EmbeddedBroker
+from tests.spark.test_sending import open_topics
 
 TIMEOUT_S = 300
 ATTEMPTS = 5  # Spark gives a Python that plans its batches ten seconds to start, however busy the machine is
@@ -56,6 +63,7 @@ def test_rows_are_written_and_read_back(
         "cast(id * 2 as string) as value",
         "array(struct('h' as key, cast(cast(id as string) as binary) as value)) as headers",
         "'batch' as topic",
+        "timestamp_millis(id) as at",  # left out
     )
     _write(rows, broker)
     text = read("batch").selectExpr(
@@ -88,7 +96,7 @@ def _copy(spark: SparkSession, broker: EmbeddedBroker, checkpoint: Path) -> None
     """A stream from topic `in` to topic `out`, up to what is there now."""
     servers = {"kafka.bootstrap.servers": broker.bootstrap}
     source = spark.readStream.format("ottla").options(subscribe="in", startingOffsets="earliest", **servers)
-    rows = source.option("maxOffsetsPerTrigger", "40").load().select("key", "value")
+    rows = source.option("maxOffsetsPerTrigger", "40").load().select("key", "value", "timestamp")
     sink = rows.writeStream.format("ottla").options(
         topic="out", checkpointLocation=str(checkpoint), **servers
     )
@@ -150,3 +158,42 @@ def _wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_write_whose_task_fails_leaves_no_transaction_open(
+    spark: SparkSession, broker: EmbeddedBroker
+) -> None:
+    broker.create_topic("failing", 3)
+    rows = spark.range(0, 40, 1, 4).selectExpr("if(id < 30, 'x', raise_error('here')) as value")
+    with pytest.raises(PySparkException, match="here"):
+        _write(rows, broker, topic="failing", runId="once")
+    _wait_until(lambda: not open_topics(broker, "failing"))
+
+
+@pytest.mark.parametrize("offsets", ["latest", '{"batch": {"0": -1, "1": 5, "2": -2}}'])
+def test_a_stream_may_start_at_the_end_and_a_query_that_ends_may_not(
+    offsets: str, spark: SparkSession, broker: EmbeddedBroker
+) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "batch", "startingOffsets": offsets}
+    assert spark.readStream.format("ottla").options(**given).load().columns[0] == "key"
+    with pytest.raises(PySparkException, match="leaves nothing to read in a query that ends"):
+        spark.read.format("ottla").options(**given).load().count()
+
+
+def test_a_driver_that_hears_of_no_task_aborts_what_the_killed_ones_had_open(
+    broker: EmbeddedBroker, tmp_path: Path
+) -> None:
+    broker.create_topic("killed", 3)
+    (tmp_path / "metadata").write_text('{"id":"a-query"}')
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "topic": "killed", "runId": "a-run"}
+    options = write_options({**given, "checkpointLocation": f"file:{tmp_path}"})
+    schema = StructType([StructField("value", StringType()), StructField("at", TimestampType())])
+    rows = [pa.record_batch({"value": ["x"]})]
+    for name, give_up in (
+        ("a-query", lambda: TopicStreamWriter(options, schema).abort([None, None], 7)),
+        ("run-a-run", lambda: TopicWriter(options, schema, False).abort([None, None])),
+    ):
+        send_rows(options, rows, Turn(name, 1, 7), hold=True)
+        assert open_topics(broker, "killed")
+        give_up()
+        assert not open_topics(broker, "killed")

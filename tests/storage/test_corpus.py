@@ -162,3 +162,17 @@ def test_the_files_can_be_read_without_a_log(data_dir: Path, kafka: dict[str, di
             for row in found["batches"]
             if row["file"] in v2_files
         ]
+
+
+def test_nothing_of_what_kafka_left_is_called_lost(data_dir: Path) -> None:
+    manager, _ = opened(data_dir)
+    assert list(manager.losses()) == []
+    manager.abandon()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("stopped")])
+def test_without_the_mark_of_the_clean_stop_nothing_is_called_lost_either(data_dir: Path) -> None:
+    (data_dir / ".kafka_cleanshutdown").unlink()
+    manager, _ = opened(data_dir)
+    assert list(manager.losses()) == []
+    manager.abandon()

@@ -221,7 +221,7 @@ def test_a_failed_write_of_an_abort_takes_the_directory_offline(world: World) ->
     append(log, base_sequence=0, transactional=True, **PRODUCER)
     log.abandon()
     inner = world.fs
-    point = Point("pwrite", "*.txnindex", "ottla.storage.txn_index.append")
+    point = Point("pwrite", "*.txnindex", "ottla.storage.txn_index.write")
     world.fs = world.dir.fs = FaultyFileSystem(inner, Fault(point))
     log = world.load()
     with pytest.raises(StorageError):
@@ -355,7 +355,7 @@ def test_a_failed_write_takes_the_directory_offline_and_nothing_of_it_is_kept(
     log.abandon()
     inner = world.fs
     point = Point("pwrite", "*.log", "ottla.storage.segment.append")
-    world.fs = world.dir.fs = FaultyFileSystem(inner, Fault(point, 0, errno.ENOSPC, written))
+    world.fs = world.dir.fs = FaultyFileSystem(inner, Fault(point, 0, errno.EIO, written))
     log = world.load()
     with pytest.raises(StorageError) as failed:
         append(log, 2, base_sequence=0, **PRODUCER)

@@ -11,6 +11,7 @@ acks=0 is never answered; if anything failed, the connection is closed so that t
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -38,9 +39,12 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records import batch
 from ottla.records.codec import Codec
+from ottla.replica.appends import VALID_ACKS
 from ottla.replica.results import AppendResult
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
+
+_logger = logging.getLogger(__name__)
 
 KEY: Final = 0
 ADMIN_CLIENT_ID: Final = "__admin_client"  # the one client that may write to internal topics
@@ -53,6 +57,7 @@ _NONE: Final = ErrorCode.NONE
 _WRITE: Final = Operation.WRITE
 _TOPIC: Final = Resource.TOPIC
 _NO_BATCH: Final = -1
+_NAMED: Final = 3  # partitions that a log line names
 _MIN_LENGTH: Final = 14  # of the smallest message that ever was
 _FORM: Final = Struct(">8xi4xb4xh")  # length, magic, attributes
 _OFFSETS: Final = Struct(">qqq")  # base offset, append time, log start offset
@@ -84,7 +89,15 @@ class _Produce:
             else:
                 self._append_laid_out(layout)
         self._is_waiting = self._answer is PENDING  # for a coordinator, replicas, or this broker's own disk
+        if self._is_waiting:
+            self._let_go_of_records()
         return self._answer
+
+    def _let_go_of_records(self) -> None:
+        """What waits holds no records: they are appended, or whoever has yet to do that has a copy."""
+        for topic in self._request.topic_data:
+            for data in topic.partition_data:
+                data.records = None
 
     def _append(self, entries: list[tuple[TopicPartition, Bytes]]) -> None:
         request, appends = self._request, self._services.replicas.appends
@@ -97,6 +110,8 @@ class _Produce:
         )
         if self._answer is PENDING and appends.slow.holds(self._call.peer.address):
             self._call.is_slow = True
+        if self._layout is not None:
+            self._layout.entries = []
         if wait is not None:
             self._call.on_closed = partial(self._services.replicas.cancel_append, wait)
 
@@ -156,7 +171,7 @@ class _Produce:
         layout, acks = self._layout, self._request.acks
         if layout is None and (results[0].error_code or acks == 0):
             layout = _Layout(self._services, self._call)
-            layout.lay_out_only_one(self._request)
+            layout.lay_out_only_one(self._request, results[0].partition.topic)
         if layout is None:
             self._answer = _only_answer(self._call, self._request, results[0])
         else:
@@ -164,7 +179,13 @@ class _Produce:
             if acks != 0:
                 self._answer = response
             else:
-                self._answer = CLOSE_CONNECTION if layout.has_failed else NO_RESPONSE
+                self._answer = NO_RESPONSE
+                if layout.has_failed:
+                    self._answer = CLOSE_CONNECTION
+                    _logger.warning(
+                        "closing the connection from %s (client %r), which asked for no answers (acks=0): %s",
+                        self._call.peer.address, self._call.client_id, layout.failures(),
+                    )  # fmt: skip
         if self._is_waiting:
             self._call.reply(self._answer)
 
@@ -200,15 +221,9 @@ class _Layout:
     """A request part by part: what can be appended, and the response, filled in when that is done."""
 
     __slots__ = (
-        "_call",
-        "_response",
-        "_services",
-        "_slots",
-        "entries",
-        "has_failed",
-        "has_internal",
+        "_call", "_has_valid_acks", "_response", "_services", "_slots", "entries", "has_failed", "has_internal",
         "has_transactional",
-    )
+    )  # fmt: skip
 
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
@@ -216,22 +231,37 @@ class _Layout:
         self._response = ProduceResponse(responses=[])
         self.entries: list[tuple[TopicPartition, Bytes]] = []
         self._slots: list[PartitionProduceResponse] = []  # where the result of each entry goes
+        self._has_valid_acks = True  # if not, that is told before anything about the partition
         self.has_failed = False
         self.has_internal = False
         self.has_transactional = False
 
-    def lay_out_only_one(self, request: ProduceRequest) -> None:
+    def lay_out_only_one(self, request: ProduceRequest, name: str) -> None:
         """A request of one partition that was appended or tried to. Nothing is checked again: by now its records may
         be gone from the receive buffer, and its topic from the cluster."""
         (topic,) = request.topic_data
         slot = PartitionProduceResponse(index=topic.partition_data[0].index, base_offset=-1)
         self._slots.append(slot)
         self._response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[slot])
+            TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=[slot])
         )
+
+    def failures(self) -> str:
+        """What has failed and why, for people: the first few of it."""
+        failed = [
+            (topic.name, slot) for topic in self._response.responses for slot in topic.partition_responses
+        ]
+        texts = [
+            f"{name}-{slot.index}: {ErrorCode(slot.error_code).name}"
+            + (f" ({slot.error_message})" if slot.error_message else "")
+            for name, slot in failed
+            if slot.error_code
+        ]
+        return "; ".join(texts[:_NAMED]) + ("; ..." if len(texts) > _NAMED else "")
 
     def lay_out(self, request: ProduceRequest) -> None:
         """Everything that is asked for, with what is against it."""
+        self._has_valid_acks = request.acks in VALID_ACKS
         image = self._services.metadata.image
         for topic in request.topic_data:
             self._lay_out(topic, image)
@@ -289,19 +319,34 @@ class _Layout:
             if topic_error is not _NONE:
                 self._fail(slot, topic_error, None)
             elif found is None or not 0 <= data.index < len(found.partitions):
-                self._fail(slot, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+                self._refuse(slot, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
             elif not _is_usual(data.records, version) and (wrong := self._form_error(data.records)):
                 self._fail(slot, *wrong)
-            elif is_closed:
-                self._fail(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, None)
+            elif is_closed and self._has_valid_acks:
+                self._refuse(slot, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
             else:
-                self.has_internal |= name in INTERNAL_TOPICS
-                self.entries.append((TopicPartition(name, data.index), data.records or b""))
-                self._slots.append(slot)
+                self.has_internal |= self._has_valid_acks and name in INTERNAL_TOPICS
+                self._enter(TopicPartition(name, data.index), data.records or b"", slot)
         if slots:
             self._response.responses.append(
                 TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=slots)
             )
+
+    def _enter(self, key: TopicPartition, records: Bytes, slot: PartitionProduceResponse) -> None:
+        """Append this. Of an old message set what is cut off at its end is dropped; nothing at all is no error."""
+        if self._call.version < _ONE_BATCH_SINCE:
+            records = _whole_messages(memoryview(records))
+            partition = self._services.replicas.partition(key)
+            if not records and self._has_valid_acks and partition is not None and partition.is_leader:
+                partition.metrics.produce_requests += 1
+                return
+        self.entries.append((key, records))
+        self._slots.append(slot)
+
+    def _refuse(self, slot: PartitionProduceResponse, code: ErrorCode, topic: str) -> None:
+        """As `_fail`, for what counts as a request all the same."""
+        self._services.metrics.known_topic(topic).produce_requests += 1
+        self._fail(slot, code, None)
 
     def _form_error(self, records: memoryview | None) -> tuple[ErrorCode, str] | None:
         """What is wrong with the form of `records` for a client of this version."""
@@ -393,6 +438,16 @@ def _batch_size(records: memoryview, position: int) -> int:
         return _NO_BATCH
     size = length + batch.OVERHEAD_SIZE
     return size if size <= left else 0
+
+
+def _whole_messages(records: memoryview) -> memoryview:
+    """The messages of an old set without one that is cut off at the end; all of it, if a message can be none."""
+    position = 0
+    while size := _batch_size(records, position):
+        if size == _NO_BATCH:
+            return records
+        position += size
+    return records[:position]
 
 
 @api(KEY)

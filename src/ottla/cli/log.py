@@ -133,23 +133,57 @@ def repair(
     path: PathArgument,
     write: WriteOption = False,
     skip_corrupt: SkipCorruptOption = False,
+    quarantine_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Keep what is taken out there, on another disk, when this one is full."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Rebuild damaged indexes, snapshots and epochs, cut a torn tail, take out bad batches.
+    """Put names right, rebuild damaged indexes, snapshots and epochs, cut a torn tail, take out bad batches.
 
-    Nothing goes that was not copied first: bytes of a log into <base offset>.quarantine (what they are stands in
-    the .json beside it), other files into <file>.quarantine. Exit code 1 if something is left that this does not
-    mend. Refused while a broker uses the directory.
+    Nothing goes that was not kept first: bytes of a log in <base offset>.quarantine (what they are stands in the
+    .json beside it), other files in <file>.quarantine. Exit code 0 if `verify` is content afterwards, 1 if
+    something is left that this does not mend, or records are lost. Refused while a broker uses the directory.
 
     \b
     Examples:
       ottla log repair /var/kafka/data/orders-0
       ottla log repair /var/kafka/data/orders-0 --write --skip-corrupt
+      ottla log repair /var/kafka/data --write --skip-corrupt --quarantine-dir /mnt/other
     """
     from ottla.cli import log_repair
 
     fs, target = _open(path)
-    if not log_repair.run(fs, target, write=write, skip_corrupt=skip_corrupt, as_json=json):
+    aside = _other_directory(fs, quarantine_dir)
+    if not log_repair.run(fs, target, write=write, skip_corrupt=skip_corrupt, as_json=json, aside=aside):
+        raise typer.Exit(1)
+
+
+@app.command()
+def losses(
+    path: PathArgument,
+    acknowledge: Annotated[
+        bool,
+        typer.Option("--acknowledge", help="Take note: starts, metrics and verify tell of them no more."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Records that are known to be lost: which offsets, where, why, and where their bytes are kept if they are.
+
+    A broker's start, its recovery and a repair put losses on record beside the log. Exit code 1 while something is not
+    acknowledged. Works while a broker runs.
+
+    \b
+    Examples:
+      ottla log losses /var/kafka/data
+      ottla log losses /var/kafka/data/orders-0 --acknowledge
+    """
+    from ottla.cli import log_losses
+
+    fs, target = _open(path)
+    if not log_losses.run(fs, target, acknowledge=acknowledge, as_json=json):
         raise typer.Exit(1)
 
 
@@ -241,6 +275,12 @@ def _one_log(path: str) -> tuple[RealFileSystem, Partition]:
     if not isinstance(target, Partition) or not target.whole:
         _fail(f"{path} is not a partition directory; this command works on one log at a time")
     return fs, target
+
+
+def _other_directory(fs: RealFileSystem, path: str | None) -> str | None:
+    if path is not None and not fs.is_dir(path):
+        _fail(f"--quarantine-dir {path} is not a directory; make it first")
+    return path.rstrip("/") or "/" if path is not None else None
 
 
 def _fail(message: str) -> NoReturn:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ottla.logtools.source import Target, partitions_of
+from ottla.logtools.source import Target, all_partitions_of
 from ottla.storage.fs import FileSystem
 
 _WORTH_A_BAR_BYTES = 64 << 20
@@ -15,7 +15,7 @@ _WORTH_A_BAR_BYTES = 64 << 20
 @contextmanager
 def progress_bar(fs: FileSystem, target: Target, doing: str) -> Iterator[Callable[[int], None]]:
     """Gives what to call with the number of log bytes done since the last call."""
-    total = sum(partition.size for partition in partitions_of(fs, target)) if sys.stderr.isatty() else 0
+    total = sum(partition.size for partition in all_partitions_of(fs, target)) if sys.stderr.isatty() else 0
     if total < _WORTH_A_BAR_BYTES:
         yield lambda _: None
         return

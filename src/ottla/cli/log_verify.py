@@ -9,7 +9,7 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, NOTE, Finding
-from ottla.logtools.source import Target
+from ottla.logtools.source import DataDir, Partition, Target
 from ottla.logtools.verify import verify
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
@@ -19,7 +19,15 @@ def run(fs: FileSystem, target: Target, path: str, *, as_json: bool) -> bool:
     """Whether the target is healthy."""
     with progress_bar(fs, target, "verify") as on_progress:
         told = tell(verify(fs, target, on_progress), as_json=as_json)
-    return verdict(path, told, as_json=as_json)
+    return verdict(path, told, as_json=as_json, mend=_what_to_mend(target, path))
+
+
+def _what_to_mend(target: Target, path: str) -> str | None:
+    """The directory to give to `repair`; None for a file that lies in none."""
+    if isinstance(target, DataDir) or (isinstance(target, Partition) and target.whole):
+        return path
+    in_partition = isinstance(target, Partition) and target.topic_partition is not None
+    return path.rstrip("/").rpartition("/")[0] or "." if in_partition else None
 
 
 def tell(findings: Iterable[Finding], *, as_json: bool) -> Counter[str]:
@@ -39,12 +47,14 @@ def tell(findings: Iterable[Finding], *, as_json: bool) -> Counter[str]:
     return told
 
 
-def verdict(path: str, told: Counter[str], *, as_json: bool) -> bool:
-    """Print, and return, whether all is well."""
+def verdict(path: str, told: Counter[str], *, as_json: bool, mend: str | None) -> bool:
+    """Print, and return, whether all is well; `mend` is the directory that a repair can be tried on."""
     defects = told[DEFECT]
     if not as_json:
         counts = f"{_count(defects, 'defect')}, {_count(told[NOTE], 'note')}"
-        advice = f"; `ottla log repair {path}` says what can be mended" if defects else ""
+        advice = (
+            f"; `ottla log repair {mend}` says what can be mended" if defects and mend is not None else ""
+        )
         print(f"{path}: {'healthy' if not defects else 'DAMAGED'} ({counts}){advice}")
     return defects == 0
 

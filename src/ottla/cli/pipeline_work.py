@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @contextmanager
 def _spark(pipeline: Pipeline, master: str | None, remote: str | None) -> Iterator[SparkSession]:
     """A session that is stopped at the end; what Spark raises is told in a line."""
-    from ottla.spark.session import open_session
+    from ottla.spark.session import running_session
 
     settings = {}
     if pipeline.sink.format == "topic":
@@ -34,11 +34,9 @@ def _spark(pipeline: Pipeline, master: str | None, remote: str | None) -> Iterat
         settings["spark.sql.adaptive.enabled"] = "false"
     if master and not master.startswith("local"):
         settings["spark.task.maxFailures"] = "8"
-    session = open_session(f"ottla {pipeline.file.stem}", master=master, remote=remote, settings=settings)
-    try:
+    name = f"ottla {pipeline.file.stem}"
+    with running_session(name, master=master, remote=remote, settings=settings) as session:
         yield session
-    finally:
-        session.stop()
 
 
 def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> None:

@@ -18,7 +18,7 @@ from ottla.cli.logs import set_up_logging
 from ottla.cli.serve_settings import Options, notes, one_broker
 from ottla.server.late_imports import import_the_rest
 from ottla.server.request_log import logging_dispatcher
-from ottla.words import noun
+from ottla.words import counted, noun
 
 log = logging.getLogger("ottla")
 
@@ -82,7 +82,8 @@ def _tell_of_the_stop(broker: Broker, took_ms: int) -> None:
     if offline:
         log.warning("stopped, but not cleanly: %s will be recovered at the next start", ", ".join(offline))
     else:
-        log.info("stopped cleanly: %d partitions flushed in %d ms", broker.flushed_partitions, took_ms)
+        flushed = counted(broker.flushed_partitions, "partition")
+        log.info("stopped cleanly: %s flushed in %d ms", flushed, took_ms)
 
 
 async def _settle(broker: Broker) -> None:

@@ -152,6 +152,6 @@ def _print_imported(options: ImportOptions, done: Imported) -> None:
         rows.append((f"{options.topic}-{number}", offsets, len(part.segments), format_size(part.size)))
     print_table(("partition", "offsets>", "segments>", "size>"), rows)
     print(
-        f"{options.into}: {options.topic} has {counted(done.rows, 'row')} more;"
-        f" `ottla serve --data {options.into}` serves them"
+        f"{options.into}: {counted(done.rows, 'row')} went into {options.topic};"
+        f" `ottla serve --data {options.into}` serves it"
     )

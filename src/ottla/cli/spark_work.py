@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -16,9 +16,10 @@ from ottla.cli.spark_progress import session_of
 from ottla.cli.tables import Column, print_table
 from ottla.logtools.findings import DEFECT, NOTE, Finding
 from ottla.logtools.repair import bound_by
-from ottla.logtools.source import DataDir, NotALogError, Partition, partitions_of, resolve
+from ottla.logtools.source import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.stats import SegmentStats
 from ottla.logtools.writing import data_dir_of, locked
+from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.repair import apply_repairs, plan_repairs
 from ottla.spark.jobs.report import where, write_report
 from ottla.spark.jobs.stats import stats
@@ -54,7 +55,7 @@ def run_verify(place: Place, path: str, output: Output) -> bool:
     output.write(_FINDING, (finding.as_json() for finding in findings))
     if not output.as_json:
         _print_findings(fs, target, findings)
-    return log_verify.verdict(path, told, as_json=output.as_json)
+    return log_verify.verdict(path, told, as_json=output.as_json, mend=path)
 
 
 def run_stats(place: Place, path: str, output: Output) -> None:
@@ -72,19 +73,22 @@ def run_stats(place: Place, path: str, output: Output) -> None:
 def run_repair(place: Place, path: str, output: Output, *, write: bool, skip_corrupt: bool) -> bool:
     """Whether nothing is left that this does not mend."""
     fs, target = open_directory(path)
-    tally = Tally(write=write, as_json=output.as_json)
+    with closing(SystemRuntime()) as runtime:
+        tally = Tally(write=write, as_json=output.as_json, now_ms=runtime.now_ms())
     with writing(fs, target, write=write), session_of(place, "spark repair") as spark:
         planned = plan_repairs(spark, fs, target, skip_corrupt=skip_corrupt)
-        for _, plan in planned:
-            tally.tell(plan)
         if write:
-            apply_repairs(spark, fs, planned, skip_corrupt=skip_corrupt)
-        for partition, plan in planned:
-            if write:
-                bound_by(fs, plan)
-            tally.add(partition, plan)
-        if isinstance(target, DataDir):
-            tally.mend_checkpoints(fs, target)
+            for partition, mended in apply_repairs(
+                spark, planned, skip_corrupt=skip_corrupt, now_ms=tally.now_ms
+            ):
+                bound_by(fs, mended.left)
+                tally.tell_steps(mended.steps)
+                tally.add(partition, mended.left)
+        else:
+            for partition, plan in planned:
+                tally.tell_steps([*plan.steps, *plan.later])
+                tally.add(partition, plan)
+        tally.finish_data_dir(fs, target)
     done = ({**asdict(step), "done": write} for step in tally.steps)
     left = ({**finding.as_json(), "action": "not mended", "done": False} for finding in tally.left)
     output.write(_REPAIR, (row for rows in (done, left) for row in rows))
@@ -111,7 +115,7 @@ def writing(fs: FileSystem, target: DataDir | Partition, *, write: bool) -> Iter
 
 def _print_findings(fs: FileSystem, target: DataDir | Partition, findings: list[Finding]) -> None:
     partitions, segments, sizes = Counter[str](), Counter[str](), Counter[str]()
-    for partition in partitions_of(fs, target):
+    for partition in all_partitions_of(fs, target):
         topic = partition.topic_partition.topic if partition.topic_partition else partition.name
         partitions[topic] += 1
         segments[topic] += len(partition.segments)

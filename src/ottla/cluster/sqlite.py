@@ -20,7 +20,7 @@ from ottla.cluster.image import BrokerInfo, ClusterImage, PartitionInfo, TopicIn
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite_schema import migrate
 from ottla.cluster.store import PRODUCER_ID_BLOCK
-from ottla.errors import StorageError
+from ottla.errors import DiskFullError, StorageError
 
 DB_FILE = "ottla.db"
 DB_FILES = (DB_FILE, f"{DB_FILE}-wal", f"{DB_FILE}-shm")
@@ -112,12 +112,17 @@ class SqliteStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageError(_explain(self._path, error)) from error
+            kind = DiskFullError if _primary_code(error) == sqlite3.SQLITE_FULL else StorageError
+            raise kind(_explain(self._path, error)) from error
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 def _explain(path: str, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = None if code is None else code & 0xFF
+    primary = _primary_code(error)
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return (
             f"{path} is damaged ({error}): put back a copy of it, or move it and its -wal and -shm files away and "

@@ -20,6 +20,7 @@ from ottla.errors import (
     BrokerError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    DiskFullError,
     NotCoordinatorError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
@@ -46,6 +47,7 @@ _NOT_AVAILABLE = frozenset(
         NotEnoughReplicasError,
         NotEnoughReplicasAfterAppendError,
         RequestTimedOutError,
+        DiskFullError,
     )
 )
 

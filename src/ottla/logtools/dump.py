@@ -14,10 +14,11 @@ from ottla.errors import CorruptRecordError
 from ottla.logtools import index_files
 from ottla.logtools.reading import batch_bytes, read_records
 from ottla.logtools.source import Partition, SegmentFiles, open_if_there
-from ottla.logtools.walk import Damage, is_good_batch, walk
+from ottla.logtools.walk import Damage, walk
 from ottla.records import batch, kernel
 from ottla.records.record import Record
 from ottla.storage import layout
+from ottla.storage.find_batch import is_good_batch
 from ottla.storage.fs import File, FileSystem
 
 MAX_OFFSET = 2**63 - 1

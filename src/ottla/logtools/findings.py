@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from dataclasses import asdict, dataclass
 
@@ -9,6 +10,11 @@ DEFECT = "defect"
 NOTE = "note"
 # A file whose every entry is wrong is told by its first ones and their number.
 _SHOWN_EACH = 20
+_WHAT_TO_DO = {
+    errno.EACCES: "run as its owner, or give it back its owner and permissions (chown, chmod)",
+    errno.EPERM: "run as its owner, or give it back its owner and permissions (chown, chmod)",
+    errno.EIO: "the disk may be failing: copy the directory elsewhere, and go on with the copy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,10 @@ class Findings:
     ) -> None:
         self.add(Finding(NOTE, code, file, meaning, position, offset))
 
+    def unreadable(self, file: str, error: OSError) -> None:
+        """A file that is there, and that the operating system does not give: nothing is known of what it holds."""
+        self.defect("unreadable", file, f"it cannot be read: {why_unreadable(error)}")
+
     def uncounted(self, level: str, code: str, file: str, more: int) -> None:
         """As many more of that kind exist, without their places."""
         if more > 0:
@@ -81,3 +91,8 @@ class Findings:
             if count > _SHOWN_EACH
         ]
         return [*self._kept, *rest]
+
+
+def why_unreadable(error: OSError) -> str:
+    todo = _WHAT_TO_DO.get(error.errno or 0, "move it away if it does not belong there")
+    return f"{error.strerror or error}; {todo}"

@@ -16,7 +16,7 @@ from ottla.logtools import source
 from ottla.logtools.derive import Derived, derive
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import Partition
-from ottla.logtools.writing import bound_checkpoints, data_dir_of
+from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of, is_full
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, compaction, layout, retention, truncation
 from ottla.storage.checkpoint import replace_file
@@ -141,22 +141,62 @@ def trim(
     fs: FileSystem, partition: Partition, runtime: Runtime, *, before: int | None, after: int | None
 ) -> None:
     """Drop what lies below `before` and above `after`. A batch that holds `after` stays whole."""
+    try:
+        _trim(fs, partition, runtime, before, after)
+    except (OSError, StorageError) as error:
+        if not is_full(error):
+            raise
+        if not _make_room(fs, partition, before, after):
+            raise NoSpaceError(
+                f"the disk of {partition.path} is full, and trim needs a block for its checkpoints; free some, or drop"
+                " whole segments"
+            ) from error
+        _trim(fs, source.list_partition(fs, partition.path), runtime, before, after)
+
+
+def _trim(
+    fs: FileSystem, partition: Partition, runtime: Runtime, before: int | None, after: int | None
+) -> None:
     with open_log(fs, partition, runtime) as log:
         if before is not None and before > log.end_offset:
             raise OffsetOutOfRangeError(
                 f"{before} lies past the log's end {log.end_offset}; choose an offset below it"
             )
+        end = log.end_offset if after is None else min(_end_of_batch(log, after), log.end_offset)
+        start = None if before is None else min(before, end)
+        # First what a start believes: a log that is longer than its checkpoints say has lost nothing.
+        is_inside = start is not None and start > log.segments.first.base_offset
+        data_dir = data_dir_of(fs, partition.path)
+        bound_checkpoints(fs, data_dir, partition.topic_partition, start if is_inside else None, end)
         if after is not None:
-            truncation.truncate_to(log, _end_of_batch(log, after))
-        if before is not None:
+            truncation.truncate_to(log, end)
+        if start is not None:
             log.raise_high_watermark(log.end_offset)
-            log.raise_start_offset(min(before, log.end_offset))
+            log.raise_start_offset(start)
             retention.apply(log, runtime.now_ms())
-        start_offset = log.start_offset if log.start_offset > log.segments.first.base_offset else None
-        end_offset = log.end_offset
-    bound_checkpoints(
-        fs, data_dir_of(fs, partition.path), partition.topic_partition, start_offset, end_offset
-    )
+
+
+def _make_room(fs: FileSystem, partition: Partition, before: int | None, after: int | None) -> bool:
+    """Remove the segments that go as a whole, from the ends of the log inwards; whether there were any.
+
+    Checkpoints come second here: should this be interrupted, the log is short of what they say, and the same trim again
+    puts that right.
+    """
+    listed = source.list_partition(fs, partition.path)
+    if before is not None and before > derive(fs, listed).end_offset:
+        return False
+    below = [s for s in listed.segments[:-1] if before is not None and (listed.next_base(s) or 0) <= before]
+    above = [s for s in listed.segments[1:] if after is not None and s.base_offset > after]
+    for segment in [*below, *reversed(above)]:
+        for suffix in (layout.LOG, layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX, layout.SNAPSHOT):
+            if fs.exists(segment.path(suffix)):
+                fs.unlink(segment.path(suffix))
+        fs.sync_dir(partition.path)
+    stale = [offset for offset in listed.snapshots if after is not None and offset > after + 1]
+    for offset in stale:
+        if fs.exists(path := f"{partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}"):
+            fs.unlink(path)
+    return bool(below or above or stale)
 
 
 def _end_of_batch(log: Log, offset: int) -> int:

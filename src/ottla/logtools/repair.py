@@ -1,233 +1,178 @@
-"""Mends a log: says what it would do, and does it when told to.
+"""Mends a log, as repair_plan.py says.
 
-In this order: batches that cannot stay are set aside and taken out of their log, a torn tail is cut, then every
-damaged file that follows from the log (indexes, snapshots, leader epochs) is built anew. Each step leaves a log that
-a broker can open.
+In this order: files get the names that their batches call for; then batches that cannot stay are set aside and taken
+out of their log, a torn tail is cut, and every damaged file that follows from the log (indexes, snapshots, leader
+epochs) is built anew. Each step leaves a log that a broker can open. After each round the log is checked again, so that
+what is said to be left is what `verify` says. What needs space comes first: on a full disk the log stays as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from ottla.logtools import source
+from ottla.logtools import repair_losses, source
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
-from ottla.logtools.segment_facts import SegmentFacts
+from ottla.logtools.repair_names import moving_files, put_in_place
+from ottla.logtools.repair_plan import Progress, RepairPlan, Step, plan_repair
 from ottla.logtools.source import Partition, SegmentFiles
-from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.verify_data_dir import surroundings
 from ottla.logtools.writing import (
     Edit,
+    NoSpaceError,
     bound_checkpoints,
+    copy_aside,
     data_dir_of,
+    finish_rewrites,
+    is_full,
+    move_aside,
+    quarantine_path,
     rewrite_log,
     set_aside,
-    set_file_aside,
 )
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, layout, losses
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import FileSystem
+from ottla.storage.losses import Loss
 
-Progress = Callable[[int], None]
-_DERIVED_CODES = (
-    "missing-index",
-    "index-size",
-    "offset-index-entry",
-    "time-index-entry",
-    "time-index-short",
-    "txn-index-size",
-    "txn-index-entry",
-    "txn-index-missing",
-    "bad-snapshot",
-    "snapshot-differs",
-    "stray-snapshot",
-    "epoch-checkpoint",
-)
+_ROUNDS = 6  # names, batches, what follows from them; more only if something goes on changing
+_SMALL_FILES_BYTES = 64 << 10  # records of losses, indexes, checkpoints
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that a repair does."""
-
-    action: str  # cut, quarantine, patch, rebuild, remove
-    file: str
-    meaning: str
-    position: int | None = None
-    size: int | None = None
-
-
-@dataclass(slots=True)
-class RepairPlan:
-    """What to do to one partition, and what cannot be done."""
-
-    partition: Partition
-    end_offset: int = 0
-    steps: list[Step] = field(default_factory=list)
-    unmended: list[Finding] = field(default_factory=list)
-    needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
-    edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
-    cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)
-    rebuild: set[str] = field(default_factory=set)
-
-    @property
-    def changes_log(self) -> bool:
-        return bool(self.edits or self.cuts)
-
-
-def plan_repair(
-    fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress, *, skip_corrupt: bool
+def repair_log(
+    fs: FileSystem,
+    partition: Partition,
+    *,
+    skip_corrupt: bool,
+    now_ms: int,
+    aside: str | None = None,
+    tell: Callable[[list[Step]], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
 ) -> RepairPlan:
-    """Check a partition, and say what would mend it."""
-    return plan_from(verify_log(fs, partition, around, on_progress), skip_corrupt=skip_corrupt)
+    """Mend a log, round after round, until there is nothing more to do. What is returned says what is left.
 
-
-def plan_from(report: LogReport, *, skip_corrupt: bool) -> RepairPlan:
-    """What would mend a log that was checked."""
-    plan = RepairPlan(report.partition, report.end_offset)
-    handled: set[tuple[str, int | None]] = set()
-    for check in report.checks:
-        edits = _plan_log(plan, check, handled, skip_corrupt=skip_corrupt)
-        edits += _plan_epochs(plan, check, report, handled, edits)
-        if edits:
-            plan.edits.append((check.segment, edits))
-    for finding in report.findings.all():
-        if finding.level == DEFECT and (finding.file, finding.position) not in handled:
-            _plan_side_file(plan, finding, report, skip_corrupt=skip_corrupt)
-    if plan.changes_log:
-        _rebuild_all(plan)
-    for path in sorted(plan.rebuild):
-        action = "remove" if _is_stray_snapshot(plan.partition, path, report.end_offset) else "rebuild"
-        what = (
-            "no segment begins there, so a broker does not need it" if action == "remove" else "from the log"
-        )
-        plan.steps.append(Step(action, path, what))
+    What is taken out goes to `aside`, a directory on another disk, or beside the log.
+    """
+    finish_rewrites(fs, partition.path, aside)
+    plan = plan_repair(fs, partition, surroundings(fs, partition), on_progress, skip_corrupt=skip_corrupt)
+    rounds = 0
+    while rounds < _ROUNDS and (plan.steps or (rounds and _note_lower_end(fs, plan, now_ms))):
+        rounds += 1
+        mend(fs, plan, now_ms, aside)
+        tell(plan.steps)
+        partition = source.list_partition(fs, partition.path)
+        around = surroundings(fs, partition)
+        plan = plan_repair(fs, partition, around, lambda _: None, skip_corrupt=skip_corrupt)
+    plan.unmended += [Finding(DEFECT, "not-mended", step.file, step.meaning) for step in plan.steps]
+    plan.was_changed = rounds > 0
     return plan
 
 
-def _plan_log(
-    plan: RepairPlan, check: SegmentFacts, handled: set[tuple[str, int | None]], *, skip_corrupt: bool
-) -> list[Edit]:
-    path = check.segment.path(layout.LOG)
-    edits = []
-    for damage in check.damages:
-        handled.add((path, damage.position))
-        edit = Edit(damage.position, damage.end, damage.meaning)
-        size = damage.end - damage.position
-        if damage.is_tail and check.next_base is None:
-            if not check.is_zero_tail:
-                plan.cuts.append((check.segment, edit))
-                meaning = f"copy the last {size} bytes aside and cut them off: {damage.meaning}"
-                plan.steps.append(Step("cut", path, meaning, damage.position, size))
-        elif skip_corrupt:
-            edits.append(edit)
-            meaning = f"copy {size} bytes aside and take them out of the log: {damage.meaning}"
-            plan.steps.append(Step("quarantine", path, meaning, damage.position, size))
-        else:
-            handled.discard((path, damage.position))
-    for wrong in check.wrong:
-        handled.add((path, wrong.position))
-        edit = Edit(wrong.position, wrong.position + wrong.size, wrong.meaning, wrong.base_offset)
-        if wrong.base_offset is not None:
-            edits.append(edit)
-            meaning = f"set the batch's base offset to {wrong.base_offset}: {wrong.meaning}"
-            plan.steps.append(Step("patch", path, meaning, wrong.position, wrong.size))
-        elif skip_corrupt:
-            edits.append(edit)
-            meaning = f"copy the batch aside and take it out of the log: {wrong.meaning}"
-            plan.steps.append(Step("quarantine", path, meaning, wrong.position, wrong.size))
-        else:
-            handled.discard((path, wrong.position))
-    return edits
-
-
-def _plan_epochs(
-    plan: RepairPlan,
-    check: SegmentFacts,
-    report: LogReport,
-    handled: set[tuple[str, int | None]],
-    others: list[Edit],
-) -> list[Edit]:
-    path = check.segment.path(layout.LOG)
-    taken = {edit.position for edit in others} | {wrong.position for wrong in check.wrong}
-    edits = []
-    for wrong in report.wrong_epochs:
-        if wrong.file == path and wrong.position not in taken:
-            handled.add((path, wrong.position))
-            meaning = f"set the batch's leader epoch to {wrong.leader_epoch}, as the epoch checkpoint says"
-            plan.steps.append(Step("patch", path, meaning, wrong.position, wrong.size))
-            end = wrong.position + wrong.size
-            edits.append(Edit(wrong.position, end, meaning, leader_epoch=wrong.leader_epoch))
-    return edits
-
-
-def _plan_side_file(plan: RepairPlan, finding: Finding, report: LogReport, *, skip_corrupt: bool) -> None:
-    if finding.code in _DERIVED_CODES:
-        plan.rebuild.add(finding.file)
-        return
-    in_log = any(
-        finding.file == check.segment.path(layout.LOG)
-        and finding.position in ({d.position for d in check.damages} | {w.position for w in check.wrong})
-        for check in report.checks
+def _note_lower_end(fs: FileSystem, plan: RepairPlan, now_ms: int) -> bool:
+    """Put on record what no checkpoint will tell of any more once it fits the log; whether there was anything."""
+    known = repair_losses.known_end(fs, plan.partition)
+    return plan.end_is_known and bool(
+        repair_losses.note_short(fs, plan.partition.path, plan.end_offset, known, now_ms)
     )
-    (plan.needs_skip if in_log and not skip_corrupt else plan.unmended).append(finding)
-
-
-def _rebuild_all(plan: RepairPlan) -> None:
-    """A changed log changes the indexes of its segment, and from there on what is known of producers."""
-    changed = [segment for segment, _ in plan.edits] + [segment for segment, _ in plan.cuts]
-    first = min(segment.base_offset for segment in changed)
-    for segment in changed:
-        plan.rebuild |= {segment.path(layout.INDEX), segment.path(layout.TIME_INDEX)}
-    for segment in plan.partition.segments:
-        if segment.base_offset >= first and layout.TXN_INDEX in segment.sizes:
-            plan.rebuild.add(segment.path(layout.TXN_INDEX))
-    for offset in plan.partition.snapshots:
-        if offset > first:
-            plan.rebuild.add(f"{plan.partition.path}/{layout.segment_file(offset, layout.SNAPSHOT)}")
-
-
-def _is_stray_snapshot(partition: Partition, path: str, end_offset: int) -> bool:
-    parsed = layout.parse_segment_file(path.rpartition("/")[2])
-    if parsed is None or parsed.suffix != layout.SNAPSHOT:
-        return False
-    return parsed.base_offset not in partition.bases[1:] and parsed.base_offset != end_offset
-
-
-def apply_repair(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
-    """Do what the plan says."""
-    mend(fs, plan, on_progress)
-    bound_by(fs, plan)
 
 
 def bound_by(fs: FileSystem, plan: RepairPlan) -> None:
-    """After a repair: no checkpoint of the data directory may point past the log's end."""
-    if plan.changes_log:
+    """After a repair no checkpoint may point past the log's end."""
+    if plan.was_changed and plan.end_is_known:
         data_dir = data_dir_of(fs, plan.partition.path)
         bound_checkpoints(fs, data_dir, plan.partition.topic_partition, None, plan.end_offset)
 
 
-def mend(fs: FileSystem, plan: RepairPlan, on_progress: Progress = lambda _: None) -> None:
-    """The part of a repair that lies in the partition's own directory."""
+def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | None = None) -> None:
+    """One round: the part of a repair that lies in the partition's own directory."""
+    try:
+        if plan.strangers or moving_files(plan.partition):
+            put_in_place(fs, plan.partition, plan.strangers)
+        else:
+            _mend_contents(fs, plan, now_ms, aside)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise _no_space(fs, plan, aside) from error
+
+
+def _mend_contents(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | None) -> None:
+    lost = [*plan.given_up, *(_losses(fs, plan, aside) if plan.changes_log else [])]
+    owed = _note_if_there_is_room(fs, plan, lost, now_ms, aside)
     for segment, edits in plan.edits:
         cuts = [edit for cut_segment, edit in plan.cuts if cut_segment is segment]
-        rewrite_log(fs, segment, [*edits, *cuts])
+        rewrite_log(fs, segment, [*edits, *cuts], aside)
     edited = [segment for segment, _ in plan.edits]
     for segment, cut in plan.cuts:
         if segment not in edited:
-            _cut(fs, segment, cut)
+            _cut(fs, segment, cut, aside)
+    if owed:  # what is built anew below makes room for it
+        for path in plan.rebuild:
+            if not path.endswith(layout.LEADER_EPOCHS):
+                move_aside(fs, path, aside)
+        repair_losses.note(fs, plan.partition.path, owed, now_ms)
     partition = source.list_partition(fs, plan.partition.path)
-    derived = derive(fs, partition, on_progress=on_progress)
+    derived = derive(fs, partition)
     for path in sorted(plan.rebuild):
         if path.endswith(layout.LEADER_EPOCHS):
-            set_file_aside(fs, path)
+            copy_aside(fs, path, aside)
             checkpoint.write_epochs(fs, path, derived.epochs)
         else:
-            _replace(fs, path, derived.files.get(path))
+            _replace(fs, path, derived.files.get(path), aside)
     plan.end_offset = derived.end_offset
 
 
-def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit) -> None:
-    set_aside(fs, segment, [cut])
+def _no_space(fs: FileSystem, plan: RepairPlan, aside: str | None) -> NoSpaceError:
+    """How much is needed, and where. The log is as it was, or the next run goes on from there."""
+    path = plan.partition.path
+    pieces = sum(edit.end - edit.position for _, edits in plan.edits for edit in edits)
+    pieces += sum(cut.end - cut.position for _, cut in plan.cuts)
+    rewritten = max((segment.size for segment, _ in plan.edits), default=0)
+    needed = pieces + rewritten + _SMALL_FILES_BYTES
+    if aside is not None:
+        needed = _SMALL_FILES_BYTES
+    free = fs.space(path)[1]
+    other = "" if aside is not None else ", or keep what is taken out on another disk with --quarantine-dir"
+    return NoSpaceError(
+        f"the disk of {path} is full: repair needs about {needed} bytes there, {free} are free; free some (`ottla log"
+        f" trim` needs none){other}, then run it again"
+    )
+
+
+def _note_if_there_is_room(
+    fs: FileSystem, plan: RepairPlan, lost: list[Loss], now_ms: int, aside: str | None
+) -> list[Loss]:
+    """Put losses on record. What does not fit is returned, for when there is room: it is listed on the other disk."""
+    try:
+        repair_losses.note(fs, plan.partition.path, lost, now_ms)
+    except OSError as error:
+        if aside is None or not is_full(error):
+            raise
+        return lost
+    return []
+
+
+def _losses(fs: FileSystem, plan: RepairPlan, aside: str | None) -> list[Loss]:
+    """What goes with the pieces that are taken out. Holes that earlier repairs left, without a record, are not news."""
+    if not plan.partition.has_quarantine and aside is None:
+        losses.begin(fs, plan.partition.path)
+    dropped: dict[int, tuple[SegmentFiles, list[Edit]]] = {}
+    taken = [*plan.edits, *((segment, [cut]) for segment, cut in plan.cuts)]
+    for segment, edits in taken:
+        drops = [edit for edit in edits if edit.drops]
+        if drops:
+            dropped.setdefault(segment.base_offset, (segment, []))[1].extend(drops)
+    known = repair_losses.known_end(fs, plan.partition)
+    lost: list[Loss] = []
+    for segment, drops in dropped.values():
+        drops.sort(key=lambda edit: edit.position)
+        next_base, kept_in = plan.partition.next_base(segment), quarantine_path(segment, aside)
+        lost += repair_losses.losses_of(fs, segment, drops, next_base, known, kept_in)
+    return lost
+
+
+def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit, aside: str | None) -> None:
+    set_aside(fs, segment, [cut], aside)
     fs.sync_dir(segment.directory)
     file = fs.open(segment.path(layout.LOG), write=True)
     try:
@@ -237,13 +182,10 @@ def _cut(fs: FileSystem, segment: SegmentFiles, cut: Edit) -> None:
         file.close()
 
 
-def _replace(fs: FileSystem, path: str, data: bytes | None) -> None:
+def _replace(fs: FileSystem, path: str, data: bytes | None, aside: str | None) -> None:
     """Put a derived file in its place, or remove one that nothing calls for."""
-    if data is None:
-        if fs.exists(path):
-            set_file_aside(fs, path)
-            fs.unlink(path)
-            fs.sync_dir(path.rpartition("/")[0])
-    elif not fs.exists(path) or fs.read_bytes(path) != data:
-        set_file_aside(fs, path)
-        replace_file(fs, path, data)
+    if data is None or not fs.exists(path) or fs.read_bytes(path) != data:
+        move_aside(fs, path, aside)
+        fs.sync_dir(path.rpartition("/")[0])
+        if data is not None:
+            replace_file(fs, path, data)

@@ -1,28 +1,33 @@
 """Mends the offset checkpoints of a data directory: keeps every entry that can be true.
 
-An entry that cannot be read, or names a partition that is not there, goes. One past its log's end becomes that end.
-What is missing afterwards only costs time: a broker reads such a log in full when it starts.
+An entry that cannot be read goes: that only costs time, as a broker reads such a log in full when it starts. One past
+its log's end becomes that end, after the loss was put on record. One whose partition is not there stays: it is the
+last that is known of a directory that was lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.logtools.repair import Step
+from ottla.logtools.repair_losses import note_short
+from ottla.logtools.repair_plan import Step
 from ottla.logtools.side_files import BadSideFileError, parse_offsets
 from ottla.logtools.source import OFFSET_CHECKPOINTS, read_if_there
-from ottla.logtools.writing import set_file_aside
-from ottla.storage import checkpoint
+from ottla.logtools.writing import copy_aside
+from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition, is_topic_name
+from ottla.storage.losses import Loss
 
 Offsets = dict[TopicPartition, int]
+_TELL_THE_END = (layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS)
 
 
 def plan_checkpoints(
     fs: FileSystem, data_dir: str, end_offsets: Mapping[TopicPartition, int]
 ) -> list[tuple[Step, Offsets]]:
-    """For each checkpoint that must change: what is done, and what it will hold."""
+    """For each checkpoint that must change: what is done, and what it will hold. Logs whose end is not known are not
+    among `end_offsets`."""
     planned = []
     for name in OFFSET_CHECKPOINTS:
         path = f"{data_dir}/{name}"
@@ -31,9 +36,9 @@ def plan_checkpoints(
             continue
         found = _salvage(data)
         kept = {
-            partition: min(offset, end_offsets[partition])
+            partition: min(offset, end_offsets.get(partition, offset))
             for partition, offset in found.items()
-            if partition in end_offsets and offset >= 0
+            if offset >= 0
         }
         if kept != found or not _is_well_formed(data):
             meaning = f"write it anew with the {len(kept)} entries that can be true"
@@ -41,10 +46,25 @@ def plan_checkpoints(
     return planned
 
 
-def apply_checkpoints(fs: FileSystem, planned: list[tuple[Step, Offsets]]) -> None:
+def apply_checkpoints(
+    fs: FileSystem,
+    planned: list[tuple[Step, Offsets]],
+    end_offsets: Mapping[TopicPartition, int],
+    now_ms: int,
+    aside: str | None = None,
+) -> list[tuple[str, Loss]]:
+    """Write them; the losses that were put on record for it, with their directories."""
+    noted = []
     for step, offsets in planned:
-        set_file_aside(fs, step.file)
+        data_dir, _, name = step.file.rpartition("/")
+        if name in _TELL_THE_END:
+            for partition, offset in _salvage(read_if_there(fs, step.file) or b"").items():
+                if offset > end_offsets.get(partition, offset):
+                    directory, end = f"{data_dir}/{partition}", end_offsets[partition]
+                    noted += [(directory, loss) for loss in note_short(fs, directory, end, offset, now_ms)]
+        copy_aside(fs, step.file, aside)
         checkpoint.write_offsets(fs, step.file, offsets)
+    return noted
 
 
 def _is_well_formed(data: bytes) -> bool:

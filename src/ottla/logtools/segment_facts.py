@@ -22,6 +22,16 @@ class MissingOffsets:
     places: int = 1  # how many such places there are in that file
 
 
+@dataclass(slots=True)
+class Gap:
+    """Where a damaged batch was: index entries may point into it."""
+
+    position: int
+    end: int
+    from_offset: int
+    to_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class WrongBatch:
     """A batch that can be read but must not stay as it is. What is given can be put right in its header."""
@@ -41,6 +51,7 @@ class SegmentFacts:
     findings: Findings = field(default_factory=Findings)
     end_offset: int = 0
     has_vanished: bool = False
+    is_unreadable: bool = False
     missing: MissingOffsets | None = None
     lost_records: bool = False  # batches that a compaction made smaller
     joint_entries: int = 0
@@ -49,6 +60,7 @@ class SegmentFacts:
     is_zero_tail: bool = False
     is_broken: bool = False  # batches are lost: what they said of producers is not known
     damages: list[Damage] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)  # the offsets of each damage
     wrong: list[WrongBatch] = field(default_factory=list)
     epochs: EpochTrace = field(default_factory=EpochTrace)
     producers: ProducerTrace = field(default_factory=ProducerTrace)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ottla.logtools.index_files import IndexEnd, find_index_end
 from ottla.logtools.pictures import DAMAGE, Break, LogPicture, SegmentPicture, why
 from ottla.logtools.source import SegmentFiles, open_if_there
-from ottla.logtools.walk import Damage, is_good_batch, walk
+from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.storage import layout
+from ottla.storage.find_batch import is_good_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
 from ottla.words import counted

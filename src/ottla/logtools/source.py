@@ -12,11 +12,14 @@ from functools import partial
 from typing import TypeVar
 
 from ottla.errors import StorageError
-from ottla.storage import layout
+from ottla.logtools.findings import Findings
+from ottla.storage import layout, quarantine
+from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 
 T = TypeVar("T")
+_LOOKED_AT_BYTES = 64 << 20  # for a first batch, in a file of which nothing is known
 MAX_BASE_OFFSET = 2**63 - 1 - 2**31  # every offset of a segment must fit into 64 bits
 OFFSET_CHECKPOINTS = (
     layout.RECOVERY_POINTS,
@@ -65,6 +68,7 @@ class Partition:
     strangers: list[str] = field(default_factory=list)
     has_quarantine: bool = False
     whole: bool = True  # False: a single file of it was asked for
+    unreadable: OSError | None = None  # why its directory cannot be listed
     bases: list[int] = field(default_factory=list)  # of all segments, also if only one was asked for
 
     def next_base(self, segment: SegmentFiles) -> int | None:
@@ -148,8 +152,7 @@ def list_partition(fs: FileSystem, path: str) -> Partition:
     for file_name in sorted(fs.list_dir(path)):
         parsed = layout.parse_segment_file(file_name)
         if parsed is None:
-            if file_name.endswith(layout.QUARANTINE):
-                found.has_quarantine = True
+            found.has_quarantine = found.has_quarantine or quarantine.is_pieces(file_name)
             found.strangers.append(file_name)
         elif parsed.marker == layout.QUARANTINE:
             found.strangers.append(file_name)
@@ -184,19 +187,42 @@ def _file(fs: FileSystem, path: str) -> Target:
         return partition
     if name in (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, layout.META_PROPERTIES, *OFFSET_CHECKPOINTS):
         return SideFile(path, name)
-    # Any other file is taken for batches: a log in a marked file, a controller's snapshot, something cut out by hand.
+    # Any other file with batches is taken for a log: a marked one, a controller's snapshot, something cut out by hand.
+    if parsed is None and not _holds_batches(fs, path):
+        raise NotALogError(f"{path} is no log file: there is no batch of Kafka's in it; check the path")
     base_offset = parsed.base_offset if parsed is not None else 0
     segment = SegmentFiles(_parent(path), base_offset, {layout.LOG: fs.size(path)}, name)
     return Partition(_parent(path), name, None, [segment], whole=False)
 
 
+def _holds_batches(fs: FileSystem, path: str) -> bool:
+    file = fs.open(path)
+    try:
+        end = min(file.size(), _LOOKED_AT_BYTES)
+        return find_batch(file, 0, end, 0, MAX_BASE_OFFSET) is not None
+    finally:
+        file.close()
+
+
 def partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
     """The partitions of a target, listed one by one; those that vanish meanwhile are left out."""
+    for partition in all_partitions_of(fs, target):
+        if partition.unreadable is not None:
+            raise partition.unreadable
+        yield partition
+
+
+def all_partitions_of(fs: FileSystem, target: Target) -> Iterator[Partition]:
+    """As `partitions_of`, with those whose directories cannot be listed: one of them does not hide the others."""
     if isinstance(target, Partition):
         yield target
     elif isinstance(target, DataDir):
         for name in [*target.partitions, *target.marked]:
-            partition = if_there(partial(list_partition, fs, f"{target.path}/{name}"))
+            path = f"{target.path}/{name}"
+            try:
+                partition = if_there(partial(list_partition, fs, path))
+            except OSError as error:
+                partition = Partition(path, name, layout.parse_partition_dir(name), unreadable=error)
             if partition is not None:
                 yield partition
 
@@ -207,6 +233,15 @@ def open_if_there(fs: FileSystem, path: str) -> File | None:
 
 def read_if_there(fs: FileSystem, path: str) -> bytes | None:
     return if_there(partial(fs.read_bytes, path))
+
+
+def read_or_tell(fs: FileSystem, path: str, findings: Findings) -> bytes | None:
+    """What a small file holds; None if it is not there, and also if it cannot be read, which is then a finding."""
+    try:
+        return read_if_there(fs, path)
+    except OSError as error:
+        findings.unreadable(path, error)
+        return None
 
 
 def if_there(read: Callable[[], T]) -> T | None:

@@ -8,50 +8,29 @@ that are gone is forgotten in the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 
 from ottla.logtools import side_files, source
+from ottla.logtools.find_strangers import find_strangers
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_if_there
-from ottla.logtools.verify_epochs import EpochChecks, WrongEpoch
+from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
+from ottla.logtools.strangers import MOVING, arrange
+from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_internal import check_internal
+from ottla.logtools.verify_missing import check_ends, check_record
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.verify_segment import Progress, check_segment
-from ottla.storage import layout
+from ottla.storage import layout, losses
 from ottla.storage.fs import FileSystem
+from ottla.storage.witnesses import Hole
 
 _TRIES = 3
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _KNOWN_FILES = (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, "quorum-state", "remote_log_snapshot")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the data directory says about a partition."""
-
-    is_compacted: bool = False
-    log_start: int = 0
-    is_trimmed: bool = False  # the log start is known, or may be higher than known
-
-
-@dataclass(slots=True)
-class LogReport:
-    """What the check of one log found, and the range of offsets in it."""
-
-    findings: Findings = field(default_factory=Findings)
-    base_offset: int = 0
-    end_offset: int = 0
-    is_damaged: bool = False  # batches could not be read
-    topic_id: str | None = None
-    partition: Partition = field(
-        default_factory=lambda: Partition("", "", None)
-    )  # as it was when it was read
-    checks: list[SegmentFacts] = field(default_factory=list)
-    wrong_epochs: list[WrongEpoch] = field(default_factory=list)
 
 
 def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
@@ -70,14 +49,31 @@ def verify_log(
     fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
 ) -> LogReport:
     """Check one partition (or the one segment of it that is listed)."""
+    report = _verify_listed(fs, partition, around, on_progress)
+    if not partition.whole or not report.may_have_strangers(around):
+        return report
+    strangers = source.if_there(partial(find_strangers, fs, report.partition, around.known_end))
+    if not strangers:
+        return report
+    arranged = LogCheck(fs, arrange(report.partition, strangers), around)
+    report = arranged.judge(arranged.check(lambda _: None))
+    report.strangers = strangers
+    for stranger in strangers:
+        report.findings.add(stranger.finding)
+    return report
+
+
+def _verify_listed(
+    fs: FileSystem, partition: Partition, around: Surroundings, on_progress: Progress
+) -> LogReport:
+    if partition.unreadable is not None:
+        report = LogReport(is_damaged=True, partition=partition)
+        report.findings.unreadable(partition.path, partition.unreadable)
+        return report
     for attempt in range(_TRIES):
         done = on_progress if attempt == 0 else lambda _: None
         check = LogCheck(fs, partition, around)
-        epochs = check.epochs.known
-        report = check.judge(
-            check_segment(fs, segment, partition.next_base(segment), epochs, done)
-            for segment in partition.segments
-        )
+        report = check.judge(check.check(done))
         now = settle(fs, check, report)
         if now is None:
             return report
@@ -99,7 +95,7 @@ def settle(fs: FileSystem, check: LogCheck, report: LogReport) -> Partition | No
         return Partition(partition.path, partition.name, partition.topic_partition)
     # A snapshot that is just being written is empty for a moment, or has only a part.
     moved = _moved(partition, now) | check.changed_snapshots()
-    if not moved and read_if_there(fs, check.epochs.path) == check.epochs_data:
+    if not moved and read_or_tell(fs, check.epochs.path, Findings()) == check.epochs_data:
         return None
     report.findings.forget(moved)
     return now
@@ -129,10 +125,18 @@ class LogCheck:
         self._producers = ProducerChecks(self._findings)
         self.epochs_data: bytes | None = None
         self.epochs = self._load_epochs()
+        self._record = self._read_record()
+        self._holes: list[Hole] = []
         self._missing: list[MissingOffsets] = []
         self._checks: list[SegmentFacts] = []
         self._snapshots: dict[int, bytes] = {}
         self._snapshots_read: dict[int, bytes] = {}
+
+    def check(self, on_progress: Progress) -> Iterator[SegmentFacts]:
+        """Check the segments, one after the other."""
+        partition, epochs = self.partition, self.epochs.known
+        for segment in partition.segments:
+            yield check_segment(self._fs, segment, partition.next_base(segment), epochs, on_progress)
 
     def judge(self, checked: Iterable[SegmentFacts]) -> LogReport:
         """What the checked segments, in order, say of the log. Files beside it are read first."""
@@ -146,12 +150,23 @@ class LogCheck:
             self.epochs.finish(end_offset)
             self._check_late_snapshots(end_offset)
         self._judge_what_compaction_explains()
-        check_internal(self._fs, partition, self._findings)
+        if partition.whole:
+            self._judge_what_is_missing()
+        if not any(facts.is_unreadable for facts in self._checks):
+            check_internal(self._fs, partition, self._findings)
         base = partition.segments[0].base_offset if partition.segments else 0
-        damaged = any(facts.damages for facts in self._checks)
+        damaged = any(facts.damages or facts.is_unreadable for facts in self._checks)
         topic_id = self._check_topic_id()
         return LogReport(
-            self._findings, base, end_offset, damaged, topic_id, partition, self._checks, self.epochs.wrong
+            self._findings,
+            base,
+            end_offset,
+            damaged,
+            topic_id,
+            partition,
+            self._checks,
+            self.epochs.wrong,
+            self._holes,
         )
 
     def _judge_segments(self, checked: Iterable[SegmentFacts]) -> int:
@@ -159,10 +174,12 @@ class LogCheck:
         for facts in checked:
             base, path = facts.segment.base_offset, facts.segment.path(layout.LOG)
             self._compare_snapshot(base)
-            if base > end_offset and self._checks:
+            if base > end_offset and self._checks and not self._checks[-1].has_vanished:
                 self._missing.append(MissingOffsets(path, None, end_offset, base - end_offset))
             self._findings.merge(facts.findings)
-            if not facts.has_vanished:
+            if facts.is_unreadable:
+                self._producers.knows_all, self._producers.is_broken = False, True
+            elif not facts.has_vanished:
                 self.epochs.replay(facts.epochs, path)
                 self._judge_producers(facts)
             if facts.missing is not None:
@@ -179,13 +196,14 @@ class LogCheck:
         self._producers.replay(facts.producers)
         if facts.is_broken:
             self._producers.knows_all, self._producers.is_broken = False, True
-        self._producers.check_txn_index(facts)
+        if not facts.segment.name:  # else its indexes are not looked at
+            self._producers.check_txn_index(facts)
 
     # -- side files
 
     def _load_epochs(self) -> EpochChecks:
         path = f"{self.partition.path}/{layout.LEADER_EPOCHS}"
-        self.epochs_data = read_if_there(self._fs, path)
+        self.epochs_data = read_or_tell(self._fs, path, self._findings)
         entries: list[tuple[int, int]] = []
         lines: list[int] = []
         if self.epochs_data is not None and self.partition.topic_partition is not None:
@@ -196,9 +214,17 @@ class LogCheck:
         trimmed_below = 2**63 if self._around.is_trimmed else self._around.log_start
         return EpochChecks(self._findings, path, entries, lines, trimmed_below)
 
+    def _read_record(self) -> losses.Record:
+        try:
+            if self.partition.whole:
+                return losses.read(self._fs, self.partition.path)
+        except OSError as error:
+            self._findings.unreadable(f"{self.partition.path}/{losses.FILE}", error)
+        return losses.Record([], [])
+
     def _check_topic_id(self) -> str | None:
         path = f"{self.partition.path}/{layout.PARTITION_METADATA}"
-        data = read_if_there(self._fs, path) if self.partition.whole else None
+        data = read_or_tell(self._fs, path, self._findings) if self.partition.whole else None
         if data is None:
             return None
         try:
@@ -210,7 +236,7 @@ class LogCheck:
     def _read_snapshots(self) -> dict[int, bytes]:
         found = {}
         for offset in self.partition.snapshots if self.partition.whole else []:
-            data = read_if_there(self._fs, self._snapshot_path(offset))
+            data = read_or_tell(self._fs, self._snapshot_path(offset), self._findings)
             if data is not None:
                 found[offset] = data
         return found
@@ -221,7 +247,7 @@ class LogCheck:
             path
             for offset, data in self._snapshots_read.items()
             for path in (self._snapshot_path(offset),)
-            if read_if_there(self._fs, path) != data
+            if read_or_tell(self._fs, path, Findings()) != data
         }
 
     def _snapshot_path(self, offset: int) -> str:
@@ -248,6 +274,10 @@ class LogCheck:
         if not partition.whole:
             return
         for name in partition.leftovers:
+            if name.endswith(MOVING):
+                meaning = "left by a repair that was interrupted; run `ottla log repair` again"
+                self._findings.defect("interrupted-repair", f"{partition.path}/{name}", meaning)
+                continue
             meaning = "left by an interrupted deletion or compaction; a broker deals with it when it starts"
             self._findings.note("leftover", f"{partition.path}/{name}", meaning)
         for name in partition.orphans:
@@ -255,7 +285,7 @@ class LogCheck:
             self._findings.note("orphan-index", f"{partition.path}/{name}", meaning)
         for name in partition.strangers:
             known = name in _KNOWN_FILES or name.endswith(
-                (".checkpoint", layout.QUARANTINE, ".quarantine.json")
+                (".checkpoint", layout.QUARANTINE, ".quarantine.json", losses.FILE)
             )
             if not known:
                 self._findings.note(
@@ -266,27 +296,57 @@ class LogCheck:
 
     def _judge_what_compaction_explains(self) -> None:
         topic = self.partition.topic_partition
-        places = sum(missing.places for missing in self._missing)
+        news = [missing for missing in self._missing if not self._is_on_record(missing)]
+        # A cleaner takes out batches between others; a file that is lost leaves a hole between two files.
+        inside = sum(missing.places for missing in news if missing.position is not None)
         explained = (
             self._around.is_compacted
             or (topic is not None and topic.topic in _COMPACTED_TOPICS)
-            or self.partition.has_quarantine
+            or self._was_repaired_before
             or any(check.lost_records for check in self._checks)
-            or places > 1
+            or inside > 1
         )
         if not explained and not any(check.joint_entries for check in self._checks):
             for finding in (finding for check in self._checks for finding in check.doubtful_entries):
                 self._findings.add(finding)
-        if not explained:
+        if not explained and not self._record.losses:
             for finding in self._producers.if_not_compacted:
                 self._findings.add(finding)
-        explained_by = "a repair" if self.partition.has_quarantine else "compaction"
+        explained_by = "a repair" if self._was_repaired_before else "compaction"
         for missing in self._missing:
             more = f", and {missing.places - 1} more such places" if missing.places > 1 else ""
             what = f"offsets {missing.offset} to {missing.offset + missing.size - 1} are missing{more}"
-            if explained:
+            level = NOTE
+            if missing not in news:
+                meaning = f"{what}; that is on record"
+            elif missing.offset + missing.size <= self._around.log_start:
+                meaning = f"{what}; they lie below the log start"
+            elif explained:
                 meaning = f"{what}; {explained_by} does that"
             else:
-                meaning = f"{what}, and no sign of compaction: a base offset is wrong, or batches are lost"
-            level = NOTE if explained else DEFECT
+                level = DEFECT
+                lost = (
+                    "a segment is" if missing.position is None else "a base offset is wrong, or batches are"
+                )
+                meaning = f"{what}, and no sign of compaction: {lost} lost"
+                name = missing.file.rpartition("/")[2]
+                self._holes.append(Hole(name, missing.offset, missing.offset + missing.size, meaning))
             self._findings.add(Finding(level, "gap", missing.file, meaning, missing.position, missing.offset))
+
+    @property
+    def _was_repaired_before(self) -> bool:
+        """Repairs once left gaps and put nothing on record."""
+        return self.partition.has_quarantine and losses.FILE not in self.partition.strangers
+
+    def _is_on_record(self, missing: MissingOffsets) -> bool:
+        end = missing.offset + missing.size
+        known = self._record.losses
+        near = sum(missing.offset <= loss.first_offset for loss in known) if missing.places > 1 else 1
+        return not losses.uncovered(missing.offset, end, known) and near >= missing.places
+
+    def _judge_what_is_missing(self) -> None:
+        check_record(self._findings, self.partition.path, self._record)
+        self._holes += check_ends(
+            self._findings, self._fs, self.partition, self._checks, self.epochs.entries, self._around.witness,
+            self._record, is_clean=self._around.is_clean,
+        )  # fmt: skip

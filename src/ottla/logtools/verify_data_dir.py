@@ -8,13 +8,16 @@ from ottla.errors import CorruptSnapshotError
 from ottla.logtools import side_files, source
 from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import load_index
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_if_there
-from ottla.logtools.verify import LogReport, Surroundings, verify_log
+from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_or_tell
+from ottla.logtools.verify import verify_log
+from ottla.logtools.verify_missing import check_lost_partition
 from ottla.logtools.verify_segment import Progress
 from ottla.storage import layout, producer_snapshot
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
+from ottla.storage.witnesses import Witness
 
 _METADATA_TOPIC = "__cluster_metadata"
 Checkpoints = dict[str, dict[TopicPartition, tuple[int, int]]]  # by file: offset and position in the file
@@ -52,7 +55,7 @@ def partition_findings(fs: FileSystem, partition: Partition, report: LogReport) 
 
 
 def _topic_id(fs: FileSystem, path: str) -> str | None:
-    data = read_if_there(fs, f"{path}/{layout.PARTITION_METADATA}")
+    data = read_or_tell(fs, f"{path}/{layout.PARTITION_METADATA}", Findings())
     try:
         return str(side_files.parse_topic_id(data)) if data is not None else None
     except BadSideFileError:
@@ -83,7 +86,7 @@ class DataDirCheck:
 
     def logs(self) -> Iterator[tuple[Partition, Surroundings]]:
         """The logs to check, with what lies around them."""
-        for partition in source.partitions_of(self._fs, self._data_dir):
+        for partition in source.all_partitions_of(self._fs, self._data_dir):
             marked = layout.parse_marked_dir(partition.name)
             if marked is None or marked[1] != layout.DELETE_DIR:
                 name = partition.topic_partition
@@ -106,6 +109,11 @@ class DataDirCheck:
                 known = reports.get(partition)
                 if known is not None:
                     _check_offset(findings, path, name, partition, offset, position, known, is_clean=is_clean)
+                elif partition not in doomed and name == layout.RECOVERY_POINTS and offset > 0:
+                    witness = _witness(self._checkpoints, partition)
+                    check_lost_partition(
+                        findings, self._fs, self._data_dir.path, partition, witness, position
+                    )
                 elif partition not in doomed:
                     add = findings.defect if is_clean else findings.note
                     add("checkpoint-entry", path, f"there is no partition {partition}", position=position)
@@ -124,15 +132,15 @@ def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bo
     for name in data_dir.marked:
         findings.note("marked-directory", f"{data_dir.path}/{name}", "on its way out, or not in use yet")
     path = f"{data_dir.path}/{layout.META_PROPERTIES}"
-    properties = read_if_there(fs, path)
-    if properties is None:
+    properties = read_or_tell(fs, path, findings)
+    if properties is None and not fs.exists(path):
         findings.note(
             "no-meta-properties", path, "the file is missing; a broker would not know whose directory this is"
         )
-    else:
+    elif properties is not None:
         _try(findings, "meta-properties", path, lambda: side_files.check_meta_properties(properties))
     path = f"{data_dir.path}/{layout.CLEAN_SHUTDOWN}"
-    marker = read_if_there(fs, path)
+    marker = read_or_tell(fs, path, findings)
     if marker is not None:
         _try(findings, "clean-shutdown", path, lambda: side_files.check_clean_shutdown(marker))
     return marker is not None
@@ -149,7 +157,7 @@ def _try(findings: Findings, code: str, path: str, check: object) -> None:
 def _read_checkpoints(fs: FileSystem, path: str, findings: Findings) -> Checkpoints:
     found: Checkpoints = {}
     for name in OFFSET_CHECKPOINTS:
-        data = read_if_there(fs, f"{path}/{name}")
+        data = read_or_tell(fs, f"{path}/{name}", findings)
         entries: dict[TopicPartition, tuple[int, int]] = {}
         if data is not None:
             try:
@@ -166,8 +174,15 @@ def _surroundings(
 ) -> Surroundings:
     if partition is None:
         return Surroundings()
-    start = checkpoints[layout.LOG_START_OFFSETS].get(partition, (0, 0))[0]
-    return Surroundings(partition in checkpoints[layout.CLEANER_OFFSETS], start, not is_clean)
+    witness = _witness(checkpoints, partition)
+    is_compacted = partition in checkpoints[layout.CLEANER_OFFSETS]
+    return Surroundings(is_compacted, witness.start_offset or 0, not is_clean, is_clean, witness)
+
+
+def _witness(checkpoints: Checkpoints, partition: TopicPartition) -> Witness:
+    names = (layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS, layout.LOG_START_OFFSETS)
+    found = (checkpoints[name].get(partition) for name in names)
+    return Witness(*(entry[0] if entry is not None else None for entry in found))
 
 
 def _check_offset(
@@ -189,7 +204,7 @@ def _check_offset(
         meaning = f"{partition} has offset {offset}, past the log's end {report.end_offset}"
     elif offset < 0:
         meaning = f"{partition} has offset {offset}"
-    elif name == layout.RECOVERY_POINTS and is_clean and offset != report.end_offset:
+    elif name == layout.RECOVERY_POINTS and is_clean and offset < report.end_offset:
         meaning = f"{partition} has recovery point {offset}, but the log was closed at {report.end_offset}"
     if meaning:
         findings.defect("checkpoint-entry", path, meaning, position=position, offset=offset)

@@ -15,6 +15,7 @@ from ottla.errors import CorruptRecordError
 from ottla.logtools.findings import DEFECT, Finding, Findings
 from ottla.logtools.index_files import IndexFile
 from ottla.logtools.reading import batch_bytes, read_records
+from ottla.logtools.segment_facts import Gap
 from ottla.records import batch, check_kernel, kernel
 from ottla.storage.fs import File
 from ottla.storage.scan import Window
@@ -32,16 +33,6 @@ class _Joint:
     offset: int
     position: int
     of_old_format: bool
-
-
-@dataclass(slots=True)
-class Gap:
-    """Where a damaged batch was: entries may point into it."""
-
-    position: int
-    end: int
-    from_offset: int
-    to_offset: int
 
 
 @dataclass(slots=True)

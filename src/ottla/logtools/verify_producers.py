@@ -13,7 +13,7 @@ from ottla.errors import CorruptSnapshotError
 from ottla.logtools.findings import DEFECT, Finding, Findings
 from ottla.logtools.producer_trace import ProducerTrace, TracedMarker
 from ottla.logtools.segment_facts import SegmentFacts
-from ottla.logtools.source import Partition, read_if_there
+from ottla.logtools.source import Partition, read_or_tell
 from ottla.storage import layout, producer_snapshot
 from ottla.storage.fs import FileSystem
 from ottla.storage.producer_snapshot import SnapshotEntry
@@ -45,7 +45,7 @@ class ProducerChecks:
             return
         self.knows_all = False
         path = f"{partition.path}/{layout.segment_file(base, layout.SNAPSHOT)}"
-        data = read_if_there(fs, path)
+        data = read_or_tell(fs, path, Findings())  # whoever checks the snapshot tells of it
         if data is not None:
             try:
                 self.state.load(producer_snapshot.decode(data, path), base, 0)

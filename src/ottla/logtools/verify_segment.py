@@ -13,10 +13,10 @@ from dataclasses import replace
 from ottla.errors import CorruptRecordError
 from ottla.logtools.index_files import IndexFile, load_index
 from ottla.logtools.reading import batch_bytes, check_compressed
-from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts, WrongBatch
+from ottla.logtools.segment_facts import Gap, MissingOffsets, SegmentFacts, WrongBatch
 from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
 from ottla.logtools.tails import is_all_zero, is_whole_but_for_its_length
-from ottla.logtools.verify_entries import EntryChecks, Gap
+from ottla.logtools.verify_entries import EntryChecks
 from ottla.logtools.walk import Damage, walk
 from ottla.records import check_kernel, kernel
 from ottla.storage import layout
@@ -68,9 +68,22 @@ class _SegmentCheck:
         self.entries = EntryChecks(
             self.findings, self.segment.base_offset, self._index(layout.INDEX), self._index(layout.TIME_INDEX)
         )
-        facts.txn_index = read_if_there(fs, self.segment.path(layout.TXN_INDEX))
+        facts.txn_index = self._txn_index()
 
     def run(self) -> SegmentFacts:
+        try:
+            return self._run()
+        except OSError as error:
+            self.findings.unreadable(self.segment.path(layout.LOG), error)
+            return self._unreadable()
+
+    def _unreadable(self) -> SegmentFacts:
+        """Nothing is known of its batches: they are taken to reach up to the next segment."""
+        facts = SegmentFacts(self.segment, self.next_base, self.findings, is_unreadable=True, is_broken=True)
+        facts.end_offset = self.segment.base_offset if self.next_base is None else self.next_base
+        return facts
+
+    def _run(self) -> SegmentFacts:
         facts, path = self.facts, self.segment.path(layout.LOG)
         facts.end_offset = self.segment.base_offset
         file = open_if_there(self.fs, path)
@@ -88,10 +101,16 @@ class _SegmentCheck:
         return facts
 
     def _index(self, suffix: str) -> IndexFile | None:
+        if self.segment.name:
+            return None
         path = self.segment.path(suffix)
-        index = None if self.segment.name else load_index(self.fs, path, suffix, self.segment.base_offset)
+        try:
+            index = load_index(self.fs, path, suffix, self.segment.base_offset)
+        except OSError as error:
+            self.findings.unreadable(path, error)
+            return None
         if index is None:
-            if self.segment.size and not self.segment.name:
+            if self.segment.size:
                 add = self.findings.note if self.next_base is None else self.findings.defect
                 add("missing-index", path, "the file is missing; a broker rebuilds it when it starts")
             return None
@@ -103,6 +122,14 @@ class _SegmentCheck:
             meaning = f"the last {index.zeros} entries are zeros: room for more that was not given back"
             self.findings.note("zero-tail", path, meaning, position=index.entries * index.entry.size)
         return index
+
+    def _txn_index(self) -> bytes | None:
+        path = self.segment.path(layout.TXN_INDEX)
+        try:
+            return None if self.segment.name else read_if_there(self.fs, path)
+        except OSError as error:
+            self.findings.unreadable(path, error)
+            return None
 
     # -- the log
 
@@ -163,6 +190,12 @@ class _SegmentCheck:
 
     def _overlap(self, row: array[int], previous: array[int], expected: int, should_be: int) -> None:
         """Two batches claim the same offsets: one of their base offsets is wrong."""
+        if should_be < 0 and self._is_out_of_range(previous) and not self._is_out_of_range(row):
+            base = previous[kernel.BASE_OFFSET]
+            meaning = f"the batch says base offset {base}, past the next segment's {self.next_base}"
+            self._overlaps = len(self.facts.wrong)
+            self._wrong_offset(previous, meaning, None)
+            return
         wrong = row if should_be < 0 else previous
         at_least = expected if should_be < 0 else should_be
         base = wrong[kernel.BASE_OFFSET]
@@ -176,6 +209,9 @@ class _SegmentCheck:
             meaning = f"the batch says base offset {base}, but the one before it ends with {at_least - 1}"
         self._overlaps = len(self.facts.wrong)
         self._wrong_offset(wrong, meaning, at_least if should_be >= 0 else None)
+
+    def _is_out_of_range(self, row: array[int]) -> bool:
+        return len(row) > 0 and self.next_base is not None and row[kernel.LAST_OFFSET] >= self.next_base
 
     def _wrong_offset(self, row: array[int], meaning: str, right: int | None) -> None:
         self._defect("base-offset", meaning, row[kernel.POSITION], row[kernel.BASE_OFFSET])
@@ -206,6 +242,7 @@ class _SegmentCheck:
         expected = self._state[check_kernel.EXPECTED_OFFSET]
         self._open_gap = Gap(damage.position, damage.end, expected, _MAX_OFFSET)
         self.entries.gaps.append(self._open_gap)
+        self.facts.gaps.append(self._open_gap)
         if damage.is_tail and self.next_base is None and self._is_harmless_tail(file, damage, end):
             return
         self.facts.is_broken = True

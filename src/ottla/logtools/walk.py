@@ -6,16 +6,14 @@ every byte for a header whose CRC matches.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ottla.records import batch, check_kernel, kernel
+from ottla.records import batch, kernel
+from ottla.storage.find_batch import SMALLEST_BYTES, find_batch, is_good_batch
 from ottla.storage.fs import File
-from ottla.storage.scan import LARGE_BATCH_BYTES, Scan, Window
+from ottla.storage.scan import Scan, Window
 
-_SEARCH_BYTES = 1 << 20
-_MIN_HEADER_BYTES = 26
 _MAX_OFFSET = 2**63 - 1
 
 
@@ -74,46 +72,9 @@ def _damage(file: File, position: int, end: int, status: int, min_offset: int, m
         base_offset = int.from_bytes(header[:8], "big", signed=True)
         size = int.from_bytes(header[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
     claimed = position + size
-    if (
-        size >= _MIN_HEADER_BYTES
-        and claimed < end
-        and is_good_batch(file, claimed, end, min_offset, max_offset)
-    ):
+    if size >= SMALLEST_BYTES and claimed < end and is_good_batch(file, claimed, end, min_offset, max_offset):
         return Damage(position, claimed, status, base_offset, size, is_tail=False)
     found = find_batch(file, position + 1, end, min_offset, max_offset)
     if found is not None:
         return Damage(position, found, status, base_offset, size, is_tail=False)
     return Damage(position, end, status, base_offset, size, is_tail=True)
-
-
-def find_batch(file: File, start: int, end: int, min_offset: int, max_offset: int) -> int | None:
-    """Where the next good batch begins, or None."""
-    while start + _MIN_HEADER_BYTES <= end:
-        data = file.pread(min(_SEARCH_BYTES, end - start), start)
-        at = 0
-        while True:
-            at = check_kernel.find_header(data, at, len(data), min_offset, max_offset, end - start - at)
-            if at + _MIN_HEADER_BYTES > len(data):
-                break
-            if is_good_batch(file, start + at, end, min_offset, max_offset):
-                return start + at
-            at += 1
-        if at == 0:  # the file became shorter
-            return None
-        start += at
-    return None
-
-
-def is_good_batch(file: File, position: int, end: int, min_offset: int, max_offset: int) -> bool:
-    """Whether a whole batch begins at `position`, with a CRC that matches and an offset in the range."""
-    head = file.pread(batch.OVERHEAD_SIZE, position)
-    size = int.from_bytes(head[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
-    offset = int.from_bytes(head[:8], "big", signed=True)
-    if (
-        not _MIN_HEADER_BYTES <= size <= min(end - position, LARGE_BATCH_BYTES)
-        or not min_offset <= offset < max_offset
-    ):
-        return False
-    data = file.pread(size, position)
-    rows = array("q", bytes(8 * kernel.ROW))
-    return kernel.scan(data, 0, len(data), rows, kernel.CHECK_CRC)[0] == 1

@@ -6,20 +6,32 @@ ottla load `.log`, index and snapshot files by their endings and leave `.quarant
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ottla.errors import CorruptCheckpointError, LogDirLockedError
+from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
 from ottla.records import batch
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, layout, quarantine
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 
-_CHUNK_BYTES = 4 << 20
+REWRITTEN = ".rewritten"  # complete, and about to be written over the log that it was made from
+
+
+class NoSpaceError(StorageError):
+    """There is no room for what must be written. The log is as it was, or the next run goes on from there."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a full disk is the reason, or the reason of the reason."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,69 +75,139 @@ def locked(fs: FileSystem, data_dir: str | None) -> Iterator[None]:
         lock.close()
 
 
-def set_aside(fs: FileSystem, segment: SegmentFiles, edits: list[Edit]) -> str:
+def quarantine_path(segment: SegmentFiles, aside: str | None) -> str:
+    """The file for pieces of a log: beside it, or in a directory on another disk."""
+    name = quarantine.file_name(segment.base_offset)
+    return f"{segment.directory}/{name}" if aside is None else _aside(segment.directory, name, aside)
+
+
+def _aside(directory: str, name: str, aside: str) -> str:
+    return f"{aside}/{directory.rpartition('/')[2]}.{name}"
+
+
+def set_aside(fs: FileSystem, segment: SegmentFiles, edits: list[Edit], aside: str | None = None) -> str:
     """Copy pieces of a log into its quarantine file, one behind the other, and list them in a file beside it."""
-    path = f"{segment.directory}/{layout.segment_file(segment.base_offset, layout.QUARANTINE)}"
+    path = quarantine_path(segment, aside)
     source = fs.open(segment.path(layout.LOG))
     target = fs.open(path, create=True)
     lines = []
+    known = at = target.size()
     try:
-        at = target.size()
         for edit in edits:
             size = edit.end - edit.position
             lines.append({"at": at, "size": size, "position": edit.position, "why": edit.meaning})
-            _copy(source, edit.position, edit.end, target, at)
-            at += size
+            at = quarantine.copy_bytes(source, edit.position, edit.end, target, at)
         target.sync()
+        listing = path + quarantine.LISTING
+        listed = fs.read_bytes(listing) if fs.exists(listing) else b""
+        _replace_or_undo(fs, listing, listed + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    except OSError:
+        target.truncate(known)  # a full disk gets its blocks back
+        raise
     finally:
         source.close()
         target.close()
-    listing = path + ".json"
-    known = fs.read_bytes(listing) if fs.exists(listing) else b""
-    replace_file(fs, listing, known + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     return path
 
 
-def set_file_aside(fs: FileSystem, path: str) -> None:
-    """Copy a whole file that is about to be replaced; the zeros at an index's end are not worth it."""
+def _replace_or_undo(fs: FileSystem, path: str, data: bytes) -> None:
+    try:
+        replace_file(fs, path, data)
+    except OSError:
+        _remove(fs, path + layout.TEMPORARY)
+        raise
+
+
+def copy_aside(fs: FileSystem, path: str, aside: str | None = None) -> None:
+    """Copy a small file that is about to be replaced."""
     if fs.exists(path):
-        replace_file(fs, path + layout.QUARANTINE, fs.read_bytes(path).rstrip(b"\0"))
+        directory, _, name = path.rpartition("/")
+        target = path if aside is None else _aside(directory, name, aside)
+        _replace_or_undo(fs, target + layout.QUARANTINE, fs.read_bytes(path).rstrip(b"\0"))
 
 
-def rewrite_log(fs: FileSystem, segment: SegmentFiles, edits: list[Edit]) -> None:
+def move_aside(fs: FileSystem, path: str, aside: str | None = None) -> None:
+    """Take away a file that follows from the log: a broker builds it anew where it is missing. This takes no space."""
+    if aside is not None:
+        copy_aside(fs, path, aside)
+        _remove(fs, path)
+    elif fs.exists(path):
+        fs.rename(path, path + layout.QUARANTINE)
+
+
+def _remove(fs: FileSystem, path: str) -> None:
+    if fs.exists(path):
+        fs.unlink(path)
+
+
+def rewrite_log(fs: FileSystem, segment: SegmentFiles, edits: list[Edit], aside: str | None = None) -> None:
     """Write the log anew without the pieces that are dropped, and put it in the old one's place.
 
-    Its indexes go first: without them a broker builds new ones, with wrong ones it would believe them.
+    First all that needs space: where it is not there, the log is as it was. Then its indexes go: without them a broker
+    builds new ones, with wrong ones it would believe them.
     """
-    set_aside(fs, segment, edits)
-    for suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX):
-        if fs.exists(segment.path(suffix)):
-            set_file_aside(fs, segment.path(suffix))
-            fs.unlink(segment.path(suffix))
-    fs.sync_dir(segment.directory)
+    set_aside(fs, segment, edits, aside)
     path = segment.path(layout.LOG)
-    source = fs.open(path)
-    target = fs.open(path + layout.TEMPORARY, create=True)
+    name = path.rpartition("/")[2]
+    written = (path if aside is None else _aside(segment.directory, name, aside)) + layout.TEMPORARY
     try:
-        target.truncate(0)
-        _write_edited(source, target, sorted(edits, key=lambda edit: edit.position))
+        _write_new(fs, path, written, sorted(edits, key=lambda edit: edit.position))
+    except OSError:
+        _remove(fs, written)
+        raise
+    for suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX):
+        move_aside(fs, segment.path(suffix), aside)
+    fs.sync_dir(segment.directory)
+    if aside is None:
+        fs.rename(written, path)
+        fs.sync_dir(segment.directory)
+    else:
+        complete = written.removesuffix(layout.TEMPORARY) + REWRITTEN
+        fs.rename(written, complete)
+        fs.sync_dir(aside)
+        put_back(fs, complete, path)
+
+
+def put_back(fs: FileSystem, source_path: str, path: str) -> None:
+    """Write a log that was written anew on another disk over the old one, which is at least as long."""
+    source, target = fs.open(source_path), fs.open(path, write=True)
+    try:
+        target.truncate(quarantine.copy_bytes(source, 0, source.size(), target, 0))
         target.sync()
     finally:
         source.close()
         target.close()
-    fs.rename(path + layout.TEMPORARY, path)
-    fs.sync_dir(segment.directory)
+    fs.unlink(source_path)
+
+
+def finish_rewrites(fs: FileSystem, directory: str, aside: str | None) -> None:
+    """Put back what an interrupted repair had ready in `aside`."""
+    name = directory.rpartition("/")[2] + "."
+    for file in fs.list_dir(aside) if aside is not None else []:
+        if file.startswith(name) and file.endswith(REWRITTEN):
+            put_back(fs, f"{aside}/{file}", f"{directory}/{file.removeprefix(name).removesuffix(REWRITTEN)}")
+
+
+def _write_new(fs: FileSystem, path: str, written: str, edits: list[Edit]) -> None:
+    source, target = fs.open(path), fs.open(written, create=True)
+    try:
+        target.truncate(0)
+        _write_edited(source, target, edits)
+        target.sync()
+    finally:
+        source.close()
+        target.close()
 
 
 def _write_edited(source: File, target: File, edits: list[Edit]) -> None:
     done = at = 0
     for edit in edits:
-        at = _copy(source, done, edit.position, target, at)
+        at = quarantine.copy_bytes(source, done, edit.position, target, at)
         done = edit.end
         if not edit.drops:
             _write_patched(source, target, edit, at)
             at += edit.end - edit.position
-    _copy(source, done, source.size(), target, at)
+    quarantine.copy_bytes(source, done, source.size(), target, at)
 
 
 def _write_patched(source: File, target: File, edit: Edit, at: int) -> None:
@@ -135,18 +217,6 @@ def _write_patched(source: File, target: File, edit: Edit, at: int) -> None:
     leader_epoch = leader_epoch if edit.leader_epoch is None else edit.leader_epoch
     batch.patch_offsets(whole, 0, base_offset, leader_epoch)
     target.pwrite(whole, at)
-
-
-def _copy(source: File, start: int, end: int, target: File, at: int) -> int:
-    """Returns the position behind what was copied."""
-    while start < end:
-        data = source.pread(min(_CHUNK_BYTES, end - start), start)
-        if not data:
-            break
-        target.pwrite(data, at)
-        start += len(data)
-        at += len(data)
-    return at
 
 
 def bound_checkpoints(

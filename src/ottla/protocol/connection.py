@@ -23,6 +23,11 @@ _MAPPED_STEP_BYTES: Final = 1 << 20
 _PREFIX_BYTES: Final = 4
 _LENGTH: Final = Struct(">i")
 _NOTHING: Final = memoryview(b"")
+# What others send first, read as a length: a TLS record that begins a handshake, and the methods of HTTP.
+_TLS_HANDSHAKE: Final = 0x1603
+_HTTP: Final = tuple(
+    int.from_bytes(method, "big") for method in (b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI")
+)
 
 
 def _nothing() -> None: ...
@@ -130,6 +135,15 @@ class FrameReader:
         return size_bytes
 
     def _refusal(self, length: int) -> str:
+        if length >> 16 == _TLS_HANDSHAKE:
+            return (
+                "this looks like TLS; this listener is PLAINTEXT. Set security.protocol=PLAINTEXT in the client, or "
+                "give it the address of a listener that speaks TLS"
+            )
+        if length in _HTTP:
+            return (
+                "this looks like HTTP; this port speaks Kafka's protocol (/metrics is elsewhere, see --http)"
+            )
         if length < 0:
             return f"a frame of {length} bytes: this is not Kafka's protocol"
         return f"a frame of {length} bytes is larger than socket.request.max.bytes ({self.max_frame_bytes}) allows"

@@ -60,16 +60,17 @@ _MAX_INT64 = 2**63 - 1
 def to_v2(buf: Buffer, *, max_output_bytes: int, codec: Codec | None = None) -> bytearray:
     """One v2 batch, base offset 0, of the message set that a producer sent.
 
+    A compressed message must be alone in its set, unless plain ones follow: what is last decides, as in Kafka.
     Its offsets are 0, 1, 2, ... whatever the set said. `codec` is the batch's; None keeps the set's own.
     `max_output_bytes` caps what a compressed set may unpack to.
     """
     messages = list(read_messages(buf, 0, len(memoryview(buf))))
     if not messages:
         raise InvalidRecordError("a message set without messages")
-    magic, source, _ = messages[0]
+    magic, source = messages[0].magic, messages[-1].codec
     if any(message.magic != magic for message in messages):
         raise InvalidRecordError("a message set with messages of magic 0 and of magic 1")
-    if len(messages) > 1 and any(message.codec is not Codec.NONE for message in messages):
+    if len(messages) > 1 and source is not Codec.NONE:
         raise InvalidRecordError("a compressed message that is not alone in its set")
     records = [
         record for message in messages for record in open_message(message, max_output_bytes=max_output_bytes)

@@ -13,6 +13,7 @@ from typing import Final
 from ottla.errors import (
     BrokerError,
     CorruptRecordError,
+    DiskFullError,
     InvalidRequiredAcksError,
     NotLeaderOrFollowerError,
     RecordBatchTooLargeError,
@@ -20,7 +21,9 @@ from ottla.errors import (
     RefusedRecordsError,
     StorageError,
     UnknownTopicOrPartitionError,
+    UnpackedTooLargeError,
 )
+from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
@@ -37,7 +40,7 @@ from ottla.storage.validation import Origin, TakesLongError, Validated, is_packe
 _logger = logging.getLogger(__name__)
 
 UNKNOWN_SERVER_ERROR: Final = BrokerError.code
-_ACKS: Final = (-1, 0, 1)
+VALID_ACKS: Final = (-1, 0, 1)
 _LEADER_ONLY: Final = 1
 _AT_ONCE: Final = (ALL_REPLICAS, _LEADER_ONLY)  # acks that are answered
 _CLIENT: Final = Origin.CLIENT
@@ -52,6 +55,8 @@ _EXPECTED: Final = (
     CorruptRecordError,
     StorageError,
 )
+# Of these a client is told in words: what to do is not clear from the code.
+_TOLD: Final = (DiskFullError, UnpackedTooLargeError)
 
 Appended = Callable[[list[AppendResult]], None]
 
@@ -59,13 +64,21 @@ Appended = Callable[[list[AppendResult]], None]
 class Appends:
     """The way of records into the logs of this broker."""
 
-    def __init__(self, runtime: LoopRuntime, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        hosted: Hosted,
+        purgatories: Purgatories,
+        lanes: Lanes,
+        metrics: Metrics,
+    ) -> None:
         self._runtime = runtime
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
         self._watched = purgatories.watched
         self._lanes = lanes
+        self._metrics = metrics
         self.slow = SlowAppends(self, runtime, lanes)
         self._queued = self.slow.queues
 
@@ -84,7 +97,7 @@ class Appends:
         Requests of one `owner` keep their order. A wait for replicas is returned, so that it can be cancelled when its
         client goes. A wait for this broker's own disk ends by itself.
         """
-        if acks not in _ACKS:
+        if acks not in VALID_ACKS:
             done([AppendResult(key, InvalidRequiredAcksError.code) for key, _ in entries])
             return None
         results: list[AppendResult] = []
@@ -110,10 +123,10 @@ class Appends:
             except TakesLongError:
                 break
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
-                results.append(self.failure(key, partition, records, error))
+                results.append(self.failure(key, partition, len(records), error))
                 continue
             grown.append((partition, moved))
-            results.append(_success(key, partition, info, acks, pending, len(results)))
+            results.append(_success(key, partition, info, acks, pending, len(results), len(records)))
         if len(results) < len(entries):
             places = [*(place for place, _, _, _ in lent), *range(len(results), len(entries))]
             results += [AppendResult(key) for key, _ in entries[len(results) :]]
@@ -147,7 +160,7 @@ class Appends:
             return None
         info, moved = appended
         partition.metrics.produce_requests += run.count - 1
-        return _success(key, partition, info, _LEADER_ONLY, [], 0), partition, moved
+        return _success(key, partition, info, _LEADER_ONLY, [], 0, info.size_bytes), partition, moved
 
     def wake(self, partition: Partition, moved: bool) -> None:
         """Let those go on who wait for what was appended, or for the high watermark, if that moved."""
@@ -193,23 +206,28 @@ class Appends:
         acks: int,
         pending: list[Unreplicated],
         place: int,
+        received_bytes: int,
     ) -> AppendResult:
-        return _success(key, partition, info, acks, pending, place)
+        return _success(key, partition, info, acks, pending, place, received_bytes)
 
-    def failure_of(self, key: TopicPartition, records: Bytes, error: Exception) -> AppendResult:
-        return self.failure(key, self._partitions.get(key), records, error)
+    def failure_of(self, key: TopicPartition, received_bytes: int, error: Exception) -> AppendResult:
+        return self.failure(key, self._partitions.get(key), received_bytes, error)
 
-    @staticmethod
     def failure(
-        key: TopicPartition, partition: Partition | None, records: Bytes, error: Exception
+        self, key: TopicPartition, partition: Partition | None, received_bytes: int, error: Exception
     ) -> AppendResult:
         """What the client is told, and whether it counts as a failure of this broker."""
         if partition is None:
             assert isinstance(error, BrokerError)
+            self._metrics.known_topic(key.topic).produce_requests += 1
             return AppendResult(key, error.code)
         partition.metrics.produce_requests += 1
-        if isinstance(error, (RecordTooLargeError, RecordBatchTooLargeError)):
-            partition.metrics.bytes_rejected += len(records)
+        if isinstance(error, RecordTooLargeError):
+            partition.metrics.bytes_rejected += received_bytes
+        if isinstance(error, DiskFullError):
+            partition.metrics.failed_produce_requests += 1
+        if isinstance(error, _TOLD):
+            return AppendResult(key, error.code, str(error))
         if isinstance(error, _EXPECTED):
             return AppendResult(key, error.code)
         partition.metrics.failed_produce_requests += 1
@@ -232,16 +250,17 @@ def _success(
     acks: int,
     pending: list[Unreplicated],
     place: int,
+    received_bytes: int,
 ) -> AppendResult:
     """The result of an append; noted as pending where acks=all has to wait for its replicas."""
     log = partition.log
     assert log is not None
-    first_offset, last_offset, _, append_time, size_bytes, _ = info
+    first_offset, last_offset, _, append_time, _, _ = info
     if acks == ALL_REPLICAS and log.high_watermark <= last_offset:
         pending.append(Unreplicated(place, partition, last_offset + 1, partition.leader_epoch))
     metrics = partition.metrics
     metrics.produce_requests += 1
-    metrics.bytes_in += size_bytes
+    metrics.bytes_in += received_bytes
     metrics.messages_in += last_offset - first_offset + 1
     # Not AppendResult(...), as in validation.py.
     return tuple.__new__(AppendResult, (key, 0, None, first_offset, append_time, log.start_offset, ()))
@@ -277,9 +296,12 @@ class _LaneAppends:
         self._left = len(entries)
         for place, partition, records, checked in entries:
             # A copy: whoever called has the buffer back before the lane gets to it.
-            self._submit(place, partition, bytearray(records) if checked is None else b"", checked)
+            copy = bytearray(records) if checked is None else b""
+            self._submit(place, partition, copy, checked, len(records))
 
-    def _submit(self, place: int, partition: Partition, records: Bytes, checked: Validated | None) -> None:
+    def _submit(
+        self, place: int, partition: Partition, records: Bytes, checked: Validated | None, received_bytes: int
+    ) -> None:
         self._lanes.on(
             partition,
             lambda _: (
@@ -287,7 +309,7 @@ class _LaneAppends:
                 if checked is None
                 else partition.append_validated(checked, self._acks)
             ),
-            lambda appended, error: self._appended(place, partition, records, appended, error),
+            lambda appended, error: self._appended(place, partition, received_bytes, appended, error),
             must_flush=partition.is_durable,
         )
 
@@ -295,7 +317,7 @@ class _LaneAppends:
         self,
         place: int,
         partition: Partition,
-        records: Bytes,
+        received_bytes: int,
         appended: tuple[AppendInfo, bool] | None,
         error: BaseException | None,
     ) -> None:
@@ -303,9 +325,9 @@ class _LaneAppends:
         if error is None and partition.log is None:
             error = NotLeaderOrFollowerError(f"{key} was deleted meanwhile")
         if isinstance(error, Exception):
-            self._results[place] = self._appends.failure(key, partition, records, error)
+            self._results[place] = self._appends.failure(key, partition, received_bytes, error)
         elif appended is not None:
-            result = _success(key, partition, appended[0], self._acks, self._pending, place)
+            result = _success(key, partition, appended[0], self._acks, self._pending, place, received_bytes)
             self._results[place] = result
             self._grown.append((partition, True))
         self._left -= 1

@@ -12,6 +12,7 @@ from functools import partial
 from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
 from ottla.config import LogConfig
 from ottla.config.values import LONG_MAX
+from ottla.errors import DiskFullError
 from ottla.metrics import Metrics
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
@@ -27,6 +28,9 @@ from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 
 _logger = logging.getLogger(__name__)
+
+_NAMED = 20  # partitions that a line names
+_TRY_AGAIN_MS = 5_000  # to make a log for which there was no room
 
 
 class Assignments:
@@ -58,6 +62,7 @@ class Assignments:
         self.shortest_flush_ms = LONG_MAX  # of all topics that were ever seen
         self._under_way = 0
         self._waiting: list[Callable[[], None]] = []
+        self._unfound: list[TopicPartition] = []  # at the start, while a log directory is offline
         # Partitions whose old files are being renamed, and what is to follow: a new log of the same name.
         self._being_removed: dict[TopicPartition, list[Callable[[], None]]] = {}
 
@@ -76,6 +81,12 @@ class Assignments:
             known = old.topics.get(topic.name) if old else None
             if known is not topic or (old and old.broker_configs is not new.broker_configs):
                 self._give_up(self._update_topic(topic, is_start=old is None))
+        if old is None and self._unfound:
+            _logger.error(
+                "%d partitions are offline, their logs may lie in %s: %s%s",
+                len(self._unfound), ", ".join(self._logs.failed_dirs),
+                ", ".join(map(str, self._unfound[:_NAMED])), ", ..." if len(self._unfound) > _NAMED else "",
+            )  # fmt: skip
 
     def when_ready(self, ready: Callable[[], None]) -> None:
         """Call when no partition is being made or deleted any more; now, if none is."""
@@ -120,6 +131,7 @@ class Assignments:
         elif is_start and self._logs.failed_dirs:
             # Its log may lie in a directory that could not be opened: an empty one elsewhere would hide it.
             partition.is_offline = True
+            self._unfound.append(key)
         else:
             self._under_way += 1
             self._after_removal(key, partial(self._make_log, partition))
@@ -142,15 +154,26 @@ class Assignments:
 
     def _made(self, partition: Partition, log: Log | None, error: BaseException | None) -> None:
         if log is not None:
+            partition.is_offline = False
             self._logs.add(log)
             if self._hosted.partitions.get(partition.key) is partition:
                 self._attach(partition, log)
             else:  # deleted while it was being made
                 self._remove([log], layout.DELETE_DIR)
         else:
+            if isinstance(error, DiskFullError):
+                if not partition.is_offline:
+                    _logger.error("no log for %s, until there is room: %s", partition.key, error)
+                self._runtime.call_later(_TRY_AGAIN_MS, partial(self._try_again, partition))
+            else:
+                _logger.error("the log of %s could not be made", partition.key, exc_info=error)
             partition.is_offline = True
-            _logger.error("the log of %s could not be made", partition.key, exc_info=error)
         self._step_done()
+
+    def _try_again(self, partition: Partition) -> None:
+        if self._hosted.partitions.get(partition.key) is partition:
+            self._under_way += 1
+            self._make_log(partition)
 
     def _attach(self, partition: Partition, log: Log) -> None:
         partition.attach(log, self._logs.handles, self._lanes.of(log.dir).handles)

@@ -64,7 +64,7 @@ class ReplicaManager:
             config_of,
         )
         # Bound once: a call through another method would cost as much as the rest of what they add.
-        self.appends = Appends(runtime, self._hosted, self.purgatories, self._lanes)
+        self.appends = Appends(runtime, self._hosted, self.purgatories, self._lanes, metrics)
         self.append = self.appends.append
         self.fetch = fetches.fetch
         offsets = Offsets(self._hosted, self.purgatories, self._lanes)
@@ -97,6 +97,14 @@ class ReplicaManager:
 
     def partition(self, key: TopicPartition) -> Partition | None:
         return self._hosted.partitions.get(key)
+
+    def offline_partitions(self) -> list[TopicPartition]:
+        """Those whose log directory is offline, or could not be opened."""
+        return sorted(
+            key
+            for key, partition in list(self._hosted.partitions.items())  # for /metrics on another thread
+            if partition.is_offline or (partition.log is not None and partition.log.dir.offline)
+        )
 
     def on_log(self, key: TopicPartition, work: Callable[[Log], T], done: Done[T]) -> None:
         """Do something that may block to a partition's log, on its directory's thread, in order with all else."""

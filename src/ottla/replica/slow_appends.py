@@ -212,12 +212,12 @@ class SlowAppend:
         done()
 
     def _accept(self, partition: Partition, info: AppendInfo, moved: bool) -> None:
-        place, key, _ = self._left.popleft()
+        place, key, records = self._left.popleft()
         self._results[place] = self._slow.appends.success_of(
-            key, partition, info, self._acks, self._pending, place
+            key, partition, info, self._acks, self._pending, place, len(records)
         )
         self._grown.append((partition, moved))
 
     def _refuse(self, error: Exception) -> None:
         place, key, records = self._left.popleft()
-        self._results[place] = self._slow.appends.failure_of(key, records, error)
+        self._results[place] = self._slow.appends.failure_of(key, len(records), error)

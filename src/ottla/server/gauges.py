@@ -6,11 +6,15 @@ and what is gone through is a copy.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 
+import ottla
 from ottla.api.services import Services
 from ottla.metrics import Metrics
+from ottla.records import kernel
 from ottla.server.listener import Listener
+from ottla.storage.fs import error_name
 from ottla.storage.log_manager import LogManager
 
 
@@ -18,7 +22,7 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
     """Everything a broker reports besides its counters."""
 
     def log_numbers(name: str) -> Mapping[tuple[str, ...], float]:
-        return {(tp.topic, str(tp.partition)): getattr(log, name) for tp, log in list(logs.logs.items())}
+        return {(tp.topic, str(tp.partition)): getattr(log, name) for tp, log in logs.logs.items()}
 
     by_partition = ("topic", "partition")
     for attribute, metric, text in (
@@ -27,6 +31,12 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
         ("end_offset", "kafka_log_end_offset", "The offset after the last of a partition's log."),
     ):
         metrics.gauges_by(metric, text, by_partition, lambda name=attribute: log_numbers(name))  # type: ignore[misc]
+    metrics.gauges_by(
+        "ottla_log_missing_offsets",
+        "Offsets of a partition that are on record as lost, until they are acknowledged.",
+        by_partition,
+        lambda: {(tp.topic, str(tp.partition)): count for tp, count in logs.missing_offsets().items()},
+    )
     metrics.gauges_by(
         "kafka_server_purgatory_size",
         "Requests that wait, by what for.",
@@ -39,13 +49,66 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
         "kafka_server_fetch_session_partitions", "Partitions in fetch sessions.", lambda: sessions.partitions
     )
     metrics.gauge("kafka_server_connections", "Open connections.", lambda: listener.connections)
+    _register_log_dirs(metrics, services, logs)
     metrics.gauge(
-        "kafka_log_offline_dirs", "Log directories that have failed.", lambda: _offline(services, logs)
+        "ottla_build_info",
+        "What runs here; the value says nothing.",
+        lambda: 1.0,
+        {
+            "kernel": "compiled" if kernel.COMPILED else "interpreted",
+            "python": platform.python_version(),
+            "version": ottla.__version__,
+        },
     )
     metrics.gauge(
         "kafka_server_topics", "Topics of the cluster.", lambda: len(services.metadata.image.topics)
     )
 
 
-def _offline(services: Services, logs: LogManager) -> int:
-    return len(services.config.log_dirs) - len(logs.online_dirs)
+def _register_log_dirs(metrics: Metrics, services: Services, logs: LogManager) -> None:
+    """Which log directories, and which partitions with them, are offline or full, and why."""
+
+    def offline_dirs() -> float:
+        return len(logs.configured_dirs) - len(logs.online_dirs)
+
+    def with_state(state: str) -> Mapping[tuple[str, ...], float]:
+        there = {trouble.path for trouble in logs.troubles if trouble.state == state}
+        return {(path,): float(path in there) for path in logs.configured_dirs}
+
+    def troubles() -> Mapping[tuple[str, ...], float]:
+        return {
+            (t.path, t.state, error_name(t.error), t.error.filename or "", t.doing): 1.0
+            for t in logs.troubles
+        }
+
+    def offline_partitions() -> Mapping[tuple[str, ...], float]:
+        return {(key.topic, str(key.partition)): 1.0 for key in services.replicas.offline_partitions()}
+
+    metrics.gauge("kafka_log_offline_dirs", "Log directories that have failed.", offline_dirs)
+    metrics.gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that have failed.", offline_dirs
+    )
+    for name, state in (
+        ("kafka_log_logmanager_logdirectoryoffline", "offline"),
+        ("ottla_log_directory_full", "full"),
+    ):
+        metrics.gauges_by(
+            name,
+            f"1 for a log directory that is {state}.",
+            ("logDirectory",),
+            lambda state=state: with_state(state),  # type: ignore[misc]
+        )
+    metrics.gauges_by(
+        "ottla_log_directory_trouble",
+        "What is wrong with a log directory; nothing, while nothing is.",
+        ("logDirectory", "state", "error", "file", "doing"),
+        troubles,
+    )
+    metrics.gauge(
+        "kafka_server_replicamanager_offlinereplicacount",
+        "Partitions whose log directory is offline.",
+        lambda: len(services.replicas.offline_partitions()),
+    )
+    metrics.gauges_by(
+        "ottla_partition_offline", "1 for each of them.", ("topic", "partition"), offline_partitions
+    )

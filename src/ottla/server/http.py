@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ottla.metrics import Metrics
 
@@ -22,9 +22,15 @@ log = logging.getLogger(__name__)
 class HttpServer:
     """Answers GET on two paths, one request a connection."""
 
-    def __init__(self, metrics: Metrics, health: Callable[[], tuple[bool, str]]) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        health: Callable[[], tuple[bool, str]],
+        more: Callable[[], Awaitable[bytes]],
+    ) -> None:
         self._metrics = metrics
         self._health = health
+        self._more = more  # lines of /metrics that take a while
         self._server: asyncio.Server | None = None
         self._rendering = asyncio.Lock()
         self._open: set[asyncio.Task[None]] = set()
@@ -72,6 +78,7 @@ class HttpServer:
         if path == b"/metrics":
             async with self._rendering:
                 body = await asyncio.to_thread(_render, self._metrics)
+            body += await self._more()
             return _response("200 OK", "text/plain; version=0.0.4; charset=utf-8", body)
         if path == b"/healthz":
             healthy, text = self._health()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -13,9 +13,9 @@ from ottla.metrics import TIME_BUCKETS_MS, TURN_BUCKETS_S, Metrics
 
 _TOPIC_COUNTERS = (
     ("messages_in", "Records appended."),
-    ("bytes_in", "Bytes of records appended."),
+    ("bytes_in", "Bytes of records appended, as they were sent."),
     ("bytes_out", "Bytes of records sent to consumers."),
-    ("bytes_rejected", "Bytes of records that were refused."),
+    ("bytes_rejected", "Bytes of records that were too large."),
     ("produce_requests", "Produce requests that named the topic."),
     ("fetch_requests", "Fetch requests that named the topic."),
     ("failed_produce_requests", "Produce requests that met an unexpected error."),
@@ -32,6 +32,7 @@ def render(metrics: Metrics) -> bytes:
     """The text that `/metrics` answers with."""
     registry = CollectorRegistry()
     registry.register(_BrokerCollector(metrics))
+    ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
@@ -53,6 +54,13 @@ class _BrokerCollector(Collector):
             for topic, counted in topics.items():
                 family.add_metric([topic], getattr(counted, name))
             yield family
+        total = self._metrics.all_topics()
+        for name, text in _TOPIC_COUNTERS:
+            yield CounterMetricFamily(
+                f"kafka_server_brokertopicmetrics_alltopics_{name}",
+                f"{text[:-1]}, over all topics since the start.",
+                value=getattr(total, name),
+            )
 
     def _requests(self) -> Iterator[Metric]:
         counts = dict(self._metrics.requests)  # a copy: the loop goes on while this thread reads

@@ -8,9 +8,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from ottla.logtools.walk import Damage, is_good_batch, walk
+from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.spark.transport import MAX_OFFSET, BadBytes, Block
+from ottla.storage.find_batch import is_good_batch
 from ottla.storage.fs import File
 from ottla.storage.scan import Window
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.logtools.reading import read_records
-from ottla.logtools.walk import is_good_batch, walk
+from ottla.logtools.walk import walk
 from ottla.records import batch, kernel
 from ottla.spark.blocks import read_blocks
 from ottla.spark.log_index import OffsetIndex, TimeIndex
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
+from ottla.storage.find_batch import is_good_batch
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
 from ottla.storage.txn_index import TxnIndex

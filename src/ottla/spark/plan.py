@@ -53,11 +53,16 @@ def read_split(
     options: ReadOptions, split: Split, transport: Transport | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The records of one split, in order, as Arrow."""
+    if split.start >= split.end:
+        return
     builder = Builder(options.columns, split.partition, split.start, split.end)
     with _opened(options, transport) as source:
         for block in source.read(split.partition, split.start, split.end):
             if isinstance(block, Lost):
                 report_lost(options, split.partition, block, is_expected=_may_expire(options))
+                # The batch that comes next may begin before it: DeleteRecords takes single records too.
+                yield from builder.finish()
+                builder = Builder(options.columns, split.partition, block.to_offset, split.end)
                 continue
             for found in (block,) if isinstance(block, BadBytes) else builder.take(block):
                 if not isinstance(found, BadBytes):

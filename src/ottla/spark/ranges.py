@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ottla.spark.transport import Mark
 from ottla.storage.layout import TopicPartition
@@ -52,6 +53,14 @@ def cut(
         size_bytes = end.size_bytes - last.size_bytes
         splits.append(Split(partition, last.offset, end.offset, size_bytes, marks[0].offset))
     return [piece for split in splits for piece in _pieces(split, max_records)]
+
+
+def between(partition: TopicPartition, edges: Sequence[int], first: int) -> list[Split]:
+    """Splits that were cut before, by their edges; what lies before the offset `first` is gone.
+
+    A split of which nothing is left stays, empty: tasks are known by their numbers.
+    """
+    return [Split(partition, min(max(low, first), high), high, 0, first) for low, high in pairwise(edges)]
 
 
 def _pieces(split: Split, max_records: int | None) -> list[Split]:

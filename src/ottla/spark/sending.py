@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,12 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.failures import check
 from ottla.client.groups import Committed, fetch_offsets
 from ottla.client.producing import DEFAULT_TRANSACTION_TIMEOUT_MS, Producer
 from ottla.client.transactions import HeldTransaction, end_transaction
 from ottla.errors import BrokerError, ConfigError
+from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.records.codec import Codec
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import OpenBatch, RowPacker, by_topic
@@ -32,6 +35,11 @@ _BATCH_BYTES = 512 << 10
 _ROUND_BYTES = 1 << 20  # send when so much is full
 _OPEN_BYTES = 32 << 20  # or when so much waits
 _DELIVERY_TIMEOUT_MS = 120_000
+_GIVE_UP_S = 10.0
+_MAY_WRITE = (
+    "Ongoing",
+    "Empty",
+)  # the states of a transaction that is open, and of a producer that may begin one
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,10 @@ class Turn:
     name: str  # of the query or run
     task: int
     number: int
+
+    @classmethod
+    def name_of(cls, transactional_id: str) -> str:
+        return transactional_id.removeprefix(f"{PREFIX}-").rpartition("-")[0]
 
     @property
     def id(self) -> str:
@@ -86,6 +98,29 @@ def end_held(options: WriteOptions, sent: Iterable[Sent], *, committed: bool) ->
         with Cluster.from_options(options.kafka, timeout_s=_Settings.of(options).timeout_s) as cluster:
             for transaction in held:
                 end_transaction(cluster, transaction, committed=committed)
+
+
+def give_up(options: WriteOptions, name: str, sent: Iterable[Sent] = ()) -> None:
+    """Abort what the tasks of a query or run have open, also of those that were killed; who still writes is fenced.
+
+    Else readers of what is committed would wait until brokers lose patience, which is many minutes. It is done as well
+    as it can be: the reason for giving up may be that brokers are away, or they are too old to be asked.
+    """
+    with contextlib.suppress(BrokerError, OSError):
+        end_held(options, sent, committed=False)
+    ours = re.compile(re.escape(f"{PREFIX}-{name}-") + r"\d+")
+    timeout_ms = _Settings.of(options).transaction_timeout_ms
+    with (
+        contextlib.suppress(BrokerError, OSError),
+        Cluster.from_options(options.kafka, timeout_s=_GIVE_UP_S) as cluster,
+    ):
+        cluster.connection()  # if there is nobody, it is known at once
+        for node_id in cluster.nodes():
+            answer = cluster.ask(node_id, ListTransactionsRequest(state_filters=list(_MAY_WRITE)))
+            check(answer.error_code, f"broker {node_id}")
+            for entry in answer.transaction_states:
+                if ours.fullmatch(entry.transactional_id):
+                    Producer(cluster, entry.transactional_id, transaction_timeout_ms=timeout_ms)
 
 
 def _send_once(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from pyspark.sql import SparkSession
 from ottla.errors import ConfigError
 from ottla.spark.environment import FOLDER, PYTHON, environment_archive
 from ottla.spark.java import cache_dir, prepare_java
+from ottla.spark.jvm import Jvm, QuietPy4j
 
 LOCAL = "local[*]"
+_QUIET_PY4J = QuietPy4j()
 _LOG_SETTINGS = """\
 # Below warn, Spark would say that it sets the level itself; so the appender is what keeps warnings out.
 rootLogger.level = warn
@@ -39,17 +42,43 @@ logger.scheduler.level = off
 """
 
 
+@contextmanager
+def running_session(
+    name: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session for as long as a command runs. After a Ctrl-C nothing is left of it."""
+    jvm = Jvm()
+    session = open_session(name, master=master, remote=remote, settings=settings, jvm=jvm)
+    interrupted = False
+    try:
+        yield session
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
+    finally:
+        if interrupted and jvm.is_ours:
+            jvm.end()  # it cannot be asked to stop: it was interrupted in the middle of an answer
+        else:
+            session.stop()
+
+
 def open_session(
     name: str,
     *,
     master: str | None = None,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    jvm: Jvm | None = None,
 ) -> SparkSession:
     """A session; `local[*]` if neither a master nor a Connect server is named."""
     # What goes wrong is raised; PySpark would print it too, with all of Java's stack.
     for logger in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_QUIET_PY4J)
     if master and remote:
         raise ConfigError("--master and --remote are two ways to run: give one of them")
     if remote:
@@ -60,8 +89,7 @@ def open_session(
     chosen = _common() | _quiet() | (_local() if _is_local(master) else _cluster()) | dict(settings or {})
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
-    return session
+    return (jvm or Jvm()).start(builder.getOrCreate)
 
 
 def _is_local(master: str | None) -> bool:

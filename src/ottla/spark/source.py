@@ -48,10 +48,13 @@ class OttlaSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        # Whether this is for read or readStream is not said here; each takes options that the other refuses.
+        # Whether this is for read or readStream is not said here; each takes options that the other refuses, or values:
+        # `latest` is for streams. What a batch does not take, its reader refuses.
         names = {option.name.lower() for option in BY_NAME.values() if option.where in (STREAM, BATCH)}
         common = {name: value for name, value in self.options.items() if name.lower() not in names}
-        return StructType([StructField(name, TYPES[name]) for name in read_options(common).columns])
+        return StructType(
+            [StructField(name, TYPES[name]) for name in read_options(common, is_stream=True).columns]
+        )
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from ottla.spark.reader import BatchReader

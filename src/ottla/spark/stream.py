@@ -3,6 +3,10 @@
 A position is offsets by partition, in the shape of Spark's Kafka connector, and beside them the ids of the topics,
 under a name that no topic can have. The id tells a topic that was made anew from one that lost its oldest data.
 
+A position that ends a micro-batch also says where the batch was cut for its tasks. Where cuts can be made changes with
+time (an active segment's index is written little by little); a batch that is run again must be divided as before, for
+those who know by a task's number what it has written.
+
 A partition that is new enters a position at its earliest offset, and is read from there by the next micro-batch: so
 every micro-batch has its bounds in the checkpoint, and one that is run again reads the same.
 """
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.records import kernel
@@ -19,11 +23,12 @@ from ottla.spark import offsets, plan
 from ottla.spark.loss import report, report_lost
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
-from ottla.spark.ranges import Split
+from ottla.spark.ranges import Split, between
 from ottla.spark.transport import Block, Lost, Transport, Undecided, open_transport
 from ottla.storage.layout import TopicPartition
 
 TOPIC_IDS = "topic ids"
+CUTS = "cut at"
 _ALL_BYTES = 2**62
 
 
@@ -33,15 +38,29 @@ class Position:
 
     offsets: Offsets = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
+    cuts: dict[TopicPartition, list[int]] | None = field(default=None, compare=False)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Position:
         found = dict(value or {})
-        return cls(topic_ids=found.pop(TOPIC_IDS, {}), offsets=offsets.from_nested(found))
+        nested = found.pop(CUTS, None)
+        cuts = None
+        if nested is not None:
+            cuts = {
+                TopicPartition(t, int(p)): list(at) for t, each in nested.items() for p, at in each.items()
+            }
+        return cls(topic_ids=found.pop(TOPIC_IDS, {}), offsets=offsets.from_nested(found), cuts=cuts)
 
     def to_json(self) -> dict[str, Any]:
         nested: dict[str, Any] = dict(offsets.to_nested(self.offsets))
-        return nested | {TOPIC_IDS: dict(sorted(self.topic_ids.items()))} if self.topic_ids else nested
+        if self.topic_ids:
+            nested[TOPIC_IDS] = dict(sorted(self.topic_ids.items()))
+        if self.cuts is not None:
+            cuts: dict[str, dict[str, list[int]]] = {}
+            for (topic, partition), at in sorted(self.cuts.items()):
+                cuts.setdefault(topic, {})[str(partition)] = at
+            nested[CUTS] = cuts
+        return nested
 
     def is_other_topic(self, topic: str, topic_ids: Mapping[str, str]) -> bool:
         """Whether the topic of that name is not the one that this position is in."""
@@ -170,6 +189,14 @@ class StreamPlan:
             limited[partition] = self._transport.marks(partition, *bounds, share)[1].offset
         return limited
 
+    def cut(self, start: Position, end: Position) -> Position:
+        """The end of the micro-batch [start, end), with the cuts between its tasks."""
+        cuts: dict[TopicPartition, list[int]] = {}
+        for split in self.splits(start, end):
+            if split.start > split.origin:
+                cuts.setdefault(split.partition, []).append(split.start)
+        return replace(end, cuts=cuts)
+
     def splits(self, start: Position, end: Position) -> list[Split]:
         """What the tasks of the micro-batch [start, end) read."""
         wanted = {
@@ -179,7 +206,17 @@ class StreamPlan:
             and not start.is_other_topic(partition.topic, end.topic_ids)
         }
         starts = self._after_losses({partition: start.offsets[partition] for partition in wanted}, wanted)
-        return plan.plan_splits(self._options, starts, wanted, self._transport)
+        if end.cuts is None:
+            return plan.plan_splits(self._options, starts, wanted, self._transport)
+        return [
+            split
+            for partition, last in sorted(wanted.items())
+            for split in between(
+                partition,
+                [start.offsets[partition], *end.cuts.get(partition, ()), last],
+                starts[partition],
+            )
+        ]
 
     def _after_losses(self, start: Offsets, end: Offsets) -> Offsets:
         """The starts, moved behind what is gone, with the exact ranges reported."""

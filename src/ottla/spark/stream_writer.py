@@ -7,17 +7,18 @@ done is passed over. Tasks leave their transactions open; they are ended here wh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
-from ottla.spark.sending import Turn, end_held, send_rows
-from ottla.spark.writer import TaskDone, sent_of, task_context
+from ottla.spark.sending import Turn, end_held, give_up, send_rows
+from ottla.spark.writer import TaskDone, arrow_schema, sent_of, task_context
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -28,7 +29,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self._options = options
-        check_columns(to_arrow_schema(schema), options.topic)
+        check_columns(arrow_schema(schema), options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = task_context()
@@ -42,4 +43,19 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         end_held(self._options, sent_of(messages), committed=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
-        end_held(self._options, sent_of(messages), committed=False)
+        """Spark knows only the tasks that were done; the others may have been killed in the middle."""
+        sent = sent_of(messages)
+        held = [one.held for one in sent if one.held is not None]
+        name = Turn.name_of(held[0].transactional_id) if held else _query_id(self._options.checkpoint)
+        if name is not None:
+            give_up(self._options, name, sent)
+
+
+def _query_id(checkpoint: str | None) -> str | None:
+    """The query's id out of its checkpoint, where that is on a disk of this machine."""
+    path = Path((checkpoint or "").removeprefix("file:")) / "metadata"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["id"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return str(found)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ottla.errors import ConfigError
 from ottla.spark.options import WriteOptions
 from ottla.spark.packing import check_columns
-from ottla.spark.sending import Sent, Turn, end_held, send_rows
+from ottla.spark.sending import Sent, Turn, end_held, give_up, send_rows
 
 
 @dataclass
@@ -35,7 +35,7 @@ class TopicWriter(DataSourceArrowWriter):
         if overwrite:
             raise ConfigError("a topic is only appended to: use mode append")
         self._options = options
-        check_columns(to_arrow_schema(schema), options.topic)
+        check_columns(arrow_schema(schema), options.topic)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         task = task_context().partitionId()
@@ -47,7 +47,16 @@ class TopicWriter(DataSourceArrowWriter):
         end_held(self._options, sent_of(messages), committed=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        end_held(self._options, sent_of(messages), committed=False)
+        if self._options.run_id is not None:
+            give_up(self._options, f"run-{self._options.run_id}", sent_of(messages))
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's types as Arrow's; times are in UTC, as tasks get them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found: Any = to_arrow_schema(schema, timezone="UTC")
+    return found
 
 
 def sent_of(messages: list[WriterCommitMessage | None]) -> list[Sent]:

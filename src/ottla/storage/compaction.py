@@ -13,14 +13,18 @@ that is written only makes the next cleaning look at more than it must. `compact
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ottla.errors import CompactionAbortedError
+from ottla.errors import CompactionAbortedError, DiskFullError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage.cleaner import CleanedGroup, Cleaner, Source
+from ottla.storage.fs import describe, is_full
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
+
+_logger = logging.getLogger(__name__)
 
 _HASH_KEYS = 1 << 64
 
@@ -151,5 +155,14 @@ def compact(
         while (group := cleaner.next_group()) is not None:
             install(log, todo, group)
     except OSError as error:
-        raise log.dir.fail(error, f"compacting {log.partition}") from error
+        raise refuse(log, error) from error
     return cleaner.cleaned_to
+
+
+def refuse(log: Log, error: OSError) -> StorageError:
+    """A cleaning that met an error of the disk. For want of room, what was made of it is gone again: the log is as it
+    was, and appends may go on, they need less."""
+    if not is_full(error):
+        return log.dir.fail(error, f"compacting {log.partition}")
+    _logger.warning("%s cannot be compacted for now: %s", log.partition, describe(error))
+    return DiskFullError(f"{log.partition} cannot be compacted: {describe(error)}")

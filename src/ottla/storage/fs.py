@@ -22,6 +22,25 @@ MAP_GRAIN = mmap.ALLOCATIONGRANULARITY
 # Pages come into memory and leave it in long runs: one look into each piece of this size tells about all of it.
 _PROBE_BYTES = 256 << 10
 _CANNOT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # a file system in memory, or an old kernel
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an operation failed only for want of room."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
+
+
+def error_name(error: OSError) -> str:
+    """As in ENOSPC; empty where there is none."""
+    return "" if error.errno is None else errno.errorcode.get(error.errno, str(error.errno))
+
+
+def describe(error: OSError) -> str:
+    """For people: the error's name, what it means, and the file."""
+    if error.errno is None:
+        return str(error)
+    what = f"{error_name(error)} ({error.strerror or os.strerror(error.errno)})"
+    return f"{what} at {error.filename}" if error.filename else what
 
 
 class ColdPagesError(Exception):
@@ -119,8 +138,16 @@ class RealFile:
         self._fd = fd
         self._may_tell = True  # whether pages are in memory; one that said it cannot is not asked again
 
+    def _named(self, error: OSError) -> OSError:
+        """Calls on a descriptor do not say which file it was."""
+        error.filename = self.path
+        return error
+
     def pread(self, size: int, position: int) -> bytes:
-        data = os.pread(self._fd, size, position)
+        try:
+            data = os.pread(self._fd, size, position)
+        except OSError as error:
+            raise self._named(error) from None
         if len(data) == size or not data:
             return data
         parts = [data]
@@ -131,7 +158,10 @@ class RealFile:
         return b"".join(parts)
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        have = os.preadv(self._fd, (buffer,), position)
+        try:
+            have = os.preadv(self._fd, (buffer,), position)
+        except OSError as error:
+            raise self._named(error) from None
         while 0 < have < len(buffer):
             more = os.preadv(self._fd, (memoryview(buffer)[have:],), position + have)
             if not more:
@@ -168,25 +198,37 @@ class RealFile:
 
     def _cannot_tell(self, error: OSError) -> None:
         if error.errno not in _CANNOT_SAY:
-            raise error
+            raise self._named(error)
         self._may_tell = False
 
     def pwrite(self, data: Bytes, position: int) -> None:
-        written = os.pwrite(self._fd, data, position)
-        while written < len(data):
-            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
+        try:
+            written = os.pwrite(self._fd, data, position)
+            while written < len(data):
+                written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
+        except OSError as error:
+            raise self._named(error) from None
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._fd, size)
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise self._named(error) from None
 
     def allocate(self, size: int) -> None:
-        os.posix_fallocate(self._fd, 0, size)
+        try:
+            os.posix_fallocate(self._fd, 0, size)
+        except OSError as error:
+            raise self._named(error) from None
 
     def sync(self) -> None:
-        os.fdatasync(self._fd)
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise self._named(error) from None
 
     def map(self, size: int, position: int = 0) -> memoryview:
         if self._fd < 0:  # mmap would take -1 for "no file" and give zeros
@@ -247,6 +289,9 @@ class RealFileSystem:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        except OSError as error:
+            error.filename = path
+            raise
         finally:
             os.close(fd)
 

@@ -21,6 +21,7 @@ class LeaderEpochs:
         self._path = path
         self._entries: list[tuple[int, int]] = checkpoint.read_epochs(fs, path)
         self.latest_epoch = self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
+        self.is_behind = False  # the file has not what is known here: there was no room
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -29,8 +30,13 @@ class LeaderEpochs:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` begins at `start_offset`, if that is news."""
+        before = self._entries
         if self.note(epoch, start_offset):
-            self.write()
+            try:
+                self.write()
+            except OSError:
+                self._set(before)
+                raise
 
     def note(self, epoch: int, start_offset: int) -> bool:
         """As `assign`, but in memory only; True if anything changed. For rebuilding many at once."""
@@ -71,7 +77,9 @@ class LeaderEpochs:
             self.write()
 
     def write(self) -> None:
+        self.is_behind = True
         checkpoint.write_epochs(self._fs, self._path, self._entries)
+        self.is_behind = False
 
     def _set(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries

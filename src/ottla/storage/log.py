@@ -28,11 +28,12 @@ from ottla.runtime import Runtime
 from ottla.storage import follower, layout, producer_replay, snapshots, validation
 from ottla.storage.batch_run import BatchRun
 from ottla.storage.flusher import Flusher
-from ottla.storage.fs import Bytes, empty_file
+from ottla.storage.fs import Bytes, empty_file, is_full
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log_dir import LogDir
+from ottla.storage.losses import Loss
 from ottla.storage.producer_state import NO_OFFSET, BatchSummary, ProducerState
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.segment_set import SegmentSet
@@ -92,6 +93,8 @@ class Log:
             tuple[int, Segment]
         ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
+        self.losses: list[Loss] = []  # on record beside it and not acknowledged, when it was loaded
+        self.notices: list[str] = []  # what loading it has to say besides
 
     def use_handles(self, handles: HandlePool | None) -> None:
         """Count open files there from now on: that of the thread which owns the log; nowhere while it changes hands."""
@@ -150,7 +153,8 @@ class Log:
         The offsets and times are patched into `records` where it lies if it is writable. Nothing is appended if that
         would take long, see validation.py.
         """
-        self.dir.check_online()
+        if self.dir.refusal is not None:
+            self.dir.check_writable(self._runtime.monotonic_ms())
         now_ms = self._runtime.now_ms()
         if len(self.producers.producers) >= _MANY_PRODUCERS and max_unpacked_bytes != validation.UNLIMITED:
             self._check_roll(records)
@@ -161,7 +165,8 @@ class Log:
 
     def append_validated(self, checked: validation.Validated, leader_epoch: int) -> AppendInfo:
         """Append a batch that was validated elsewhere."""
-        self.dir.check_online()
+        if self.dir.refusal is not None:
+            self.dir.check_writable(self._runtime.monotonic_ms())
         return self._append_checked(
             validation.placed(checked, self.end_offset, leader_epoch), leader_epoch, self._runtime.now_ms()
         )
@@ -184,7 +189,7 @@ class Log:
             if producer_id >= 0:
                 self._apply_to_producers(checked, segment)
         except OSError as error:
-            raise self.dir.fail(error, f"appending to {self.partition}") from error
+            raise self._refuse(error) from error
         if end_offset - self.flusher.requested >= config.flush_messages:
             self.flusher.request()
         # Not AppendInfo(...), for the same reason as in validation.py.
@@ -201,7 +206,7 @@ class Log:
             config.compression_type != "producer"
             or config.message_timestamp_type != "CreateTime"
             or leader_epoch != self.epochs.latest_epoch
-            or self.dir.failure is not None
+            or self.dir.refusal is not None
         ):
             return None
         first_offset = self.end_offset
@@ -229,12 +234,19 @@ class Log:
             if has_producer:
                 producer_replay.apply_rows(self.producers, active, rows, count)
         except OSError as error:
-            self.dir.fail(error, f"appending to {self.partition}")
-            return None  # each of the requests is told by itself that the directory is offline
+            self._refuse(error)
+            return None  # each of the requests is told by itself that the directory is offline, or full
         if end_offset - self.flusher.requested >= config.flush_messages:
             self.flusher.request()
         run.count = count
         return tuple.__new__(AppendInfo, (first_offset, last_offset, latest, -1, size, False))
+
+    def _refuse(self, error: OSError) -> StorageError:
+        """An append that failed. For want of room, its segment has none of it."""
+        refusal = self.dir.refuse(error, f"appending to {self.partition}")
+        if not self.dir.offline:
+            self.flusher.request()  # what was cut off again must not come back behind what is appended next
+        return refusal
 
     def _continues(self, rows: array[int]) -> bool:
         """Whether the batch of the first row is what its producer has to send next."""
@@ -301,7 +313,8 @@ class Log:
 
     def append_as_follower(self, records: Bytes) -> AppendInfo | None:
         """Append batches fetched from a leader, with the offsets they have. None if there is no whole batch."""
-        self.dir.check_online()
+        if self.dir.refusal is not None:
+            self.dir.check_writable(self._runtime.monotonic_ms())
         checked = follower.check(records, self.end_offset, self.config)
         if checked is None:
             return None
@@ -325,7 +338,7 @@ class Log:
             producer_replay.apply_rows(self.producers, segment, checked.rows, checked.count)
             self.producers.end_offset = self.end_offset
         except OSError as error:
-            raise self.dir.fail(error, f"appending to {self.partition}") from error
+            raise self._refuse(error) from error
         if self.end_offset - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
         return AppendInfo(first_offset, checked.last_offset, checked.max_timestamp, -1, checked.size)
@@ -399,6 +412,25 @@ class Log:
             else:
                 active.become_inactive()
             return self.begin_segment(base_offset)
+        except OSError as error:
+            if is_full(error):
+                self._go_back_to(active, base_offset)
+            raise self.dir.refuse(error, f"rolling {self.partition}") from error
+
+    def _go_back_to(self, active: Segment, base_offset: int) -> None:
+        """There was no room for a new segment: what is there of it goes, and the old one is appended to again."""
+        try:
+            new = self.segments.active
+            if new is not active and new.base_offset == base_offset:
+                self.segments.remove(new)
+                new.close()
+            if active.base_offset not in self.segments:
+                self.segments.add(active)
+            if base_offset != active.base_offset:
+                Segment(self.dir.fs, self.path, base_offset, self.config).delete()
+                snapshots.delete_at(self.dir.fs, self.path, base_offset)
+            active.open_for_append(self.config)
+            self._active = active
         except OSError as error:
             raise self.dir.fail(error, f"rolling {self.partition}") from error
 
@@ -481,7 +513,10 @@ class Log:
         try:
             self.epochs.truncate_from_start(offset)
         except OSError as error:
-            raise self.dir.fail(error, f"moving the log start of {self.partition}") from error
+            refusal = self.dir.refuse(error, f"moving the log start of {self.partition}")
+            # Epochs that are gone may stay in the file for a while; this is how room is made.
+            if self.dir.offline:
+                raise refusal from error
         return True
 
     # -- removing segments
@@ -542,7 +577,7 @@ class Log:
             self.flusher.flush_now(everything=True)
             self.delete_due_files(all_of_them=True)
         except OSError as error:
-            raise self.dir.fail(error, f"closing {self.partition}") from error
+            raise self.dir.refuse(error, f"closing {self.partition}") from error
         self.abandon()
 
     def abandon(self) -> None:

@@ -138,7 +138,7 @@ class _Cleaning:
     def _failed(self, error: BaseException) -> None:
         self._end()
         if isinstance(error, OSError):
-            self._log.dir.fail(error, f"compacting {self._log.partition}")
+            compaction.refuse(self._log, error)
         elif isinstance(error, BrokerError) and not isinstance(error, CompactionAbortedError):
             self._all.uncleanable[self._log.partition] = error
         elif not isinstance(error, BrokerError):

@@ -7,24 +7,45 @@ method each, called by whoever keeps time.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.errors import BrokerError, StorageError
+from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, opened_dir, truncation, upkeep
-from ottla.storage.fs import FileSystem, raise_open_file_limit
+from ottla.storage import checkpoint, gone, layout, losses, opened_dir, truncation, upkeep
+from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
+from ottla.storage.losses import Loss
 from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.recovery import load_log
 from ottla.storage.relocation import Relocation
 
+_logger = logging.getLogger(__name__)
+
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
+
+
+class Trouble(NamedTuple):
+    """A log directory that does not do all that it should."""
+
+    path: str
+    state: str  # "offline" or "full"
+    error: OSError
+    doing: str
+    partitions: list[str]
+
+    @property
+    def reason(self) -> str:
+        return f"{describe(self.error)}, {self.doing}"
 
 
 class LogManager:
@@ -60,7 +81,10 @@ class LogManager:
         self.unfinished_moves: dict[
             TopicPartition, LogDir
         ] = {}  # what was under way when the broker last stopped
-        self.failed_dirs: dict[str, BaseException] = {}  # those that could not even be opened
+        self.failed_dirs: dict[str, OSError] = {}  # those that could not even be opened
+        self.lost_partitions: list[
+            str
+        ] = []  # directories that were gone at the start, and are there again, empty
 
     # -- opening
 
@@ -74,8 +98,7 @@ class LogManager:
             raise
         self.checkpoint()
         if not self.online_dirs:
-            reasons = [str(error) for error in self.failed_dirs.values()]
-            reasons += [str(opened.dir.failure) for opened in self._opened]
+            reasons = [f"{trouble.path}: {trouble.reason}" for trouble in self.troubles]
             self.abandon()
             raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
 
@@ -86,21 +109,30 @@ class LogManager:
         for path in self._config.log_dirs:
             identity = opened_dir.new_identity(cluster_id, self._node_id, self._runtime)
             try:
-                self._opened.append(opened_dir.open_dir(self._fs, path, identity))
+                opened = opened_dir.open_dir(self._fs, path, identity)
+                opened.dir.partitions = partial(self._partitions_in, opened.dir)
+                self._opened.append(opened)
             except OSError as error:
                 self.failed_dirs[path] = error
+                _logger.error(
+                    "log directory %s is offline: %s, opening it. Look at the disk, then start the broker again",
+                    path, describe(error),
+                )  # fmt: skip
 
     def _load_all(self, on_progress: Progress | None) -> None:
         work: list[tuple[OpenedDir, str]] = []
+        there: set[TopicPartition] = set()
         for opened in self._opened:
             found = opened_dir.contents(opened.dir)
             work += [(opened, name) for name in found.partitions]
+            there.update(found.named)
             now_ms = self._runtime.monotonic_ms()
             doomed = [*found.doomed, *found.futures]
             self._doomed += [(now_ms, opened.dir, f"{opened.dir.path}/{name}") for name in doomed]
             for name in found.futures:
                 if (marked := layout.parse_marked_dir(name)) is not None:
                     self.unfinished_moves[marked[0]] = opened.dir
+        self._note_lost_partitions(there)
         done = 0
 
         def report(item: tuple[OpenedDir, str]) -> None:
@@ -121,6 +153,21 @@ class LogManager:
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _note_lost_partitions(self, there: set[TopicPartition]) -> None:
+        """Of those whose topic is still known; they will be made anew, empty, where they were."""
+        if self.failed_dirs or any(opened.dir.offline for opened in self._opened):
+            return  # they may lie there
+        for opened, partition in list(gone.lost_partitions(self._opened, there)):
+            if self._topic_configs and partition.topic not in self._topic_configs:
+                continue
+            try:
+                gone.note(opened, partition, self._runtime.now_ms())
+            except OSError as error:
+                opened.dir.fail(error, f"noting that {partition} is gone")
+                return
+            self._homes[partition] = opened.dir
+            self.lost_partitions.append(f"{opened.dir.path}/{partition}")
 
     def _choose(self, one: Log, other: Log) -> Log:
         """Two logs of one partition: fine if a move was interrupted when both were complete. Else it is refused."""
@@ -153,12 +200,47 @@ class LogManager:
             start_offset=opened.start_offsets.get(partition, 0),
             may_have_gaps=opened.recovery_points is None or partition in opened.cleaned,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
+            witness=opened.witness(partition),
         )
-        log.raise_high_watermark(opened.high_watermarks.get(partition, 0))
+        high_watermark = opened.high_watermarks.get(partition, 0)
+        if high_watermark > log.end_offset and not opened.clean and not log.losses:
+            log.notices.append(
+                f"{log.path}: offsets up to {high_watermark - 1} were acknowledged, but it ends at {log.end_offset}:"
+                " what is missing had not been flushed when the machine stopped"
+            )
+        log.raise_high_watermark(high_watermark)
         return log
 
     def _config_of(self, topic: str) -> LogConfig:
         return self._topic_configs.get(topic, self._defaults)
+
+    # -- what is missing
+
+    def losses(self) -> Iterator[tuple[str, Loss]]:
+        """All that is on record and was not acknowledged when it was loaded, with the directory of its partition."""
+        for log in self.logs.values():
+            yield from ((log.path, loss) for loss in log.losses)
+        for path in self.lost_partitions:
+            if layout.parse_partition_dir(path.rpartition("/")[2]) not in self._logs:
+                yield from ((path, loss) for loss in losses.read(self._fs, path).open)
+
+    def missing_offsets(self) -> dict[TopicPartition, int]:
+        """How many offsets of each log are on record as lost and not acknowledged by now; logs without any left out."""
+        counts = {}
+        for partition, log in self.logs.items():
+            if log.losses:
+                log.losses = losses.read(self._fs, log.path).open
+                counts[partition] = losses.count_offsets(log.losses)
+        return counts
+
+    def notices(self) -> list[str]:
+        """What loading had to say besides."""
+        unreadable = [
+            f"{text}; what it said is not known any more"
+            for opened in self._opened
+            for text in opened.unreadable
+        ]
+        return [*unreadable, *(notice for log in self.logs.values() for notice in log.notices)]
 
     def configure_broker(self, config: BrokerConfig) -> None:
         """The broker's settings have changed: those that count while it runs take effect."""
@@ -174,6 +256,31 @@ class LogManager:
         return [opened.dir for opened in self._opened if not opened.dir.offline]
 
     @property
+    def full_dirs(self) -> list[LogDir]:
+        """Those that take no records, because there is no room."""
+        return [opened.dir for opened in self._opened if opened.dir.fullness is not None]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What is wrong with which directory, those that could not be opened too."""
+        found = [
+            Trouble(path, "offline", error, "opening it", []) for path, error in self.failed_dirs.items()
+        ]
+        for opened in self._opened:
+            log_dir = opened.dir
+            if log_dir.refusal is not None:
+                state = "offline" if log_dir.offline else "full"
+                found.append(
+                    Trouble(log_dir.path, state, log_dir.refusal, log_dir.doing, log_dir.partitions())
+                )
+        return found
+
+    def _partitions_in(self, log_dir: LogDir) -> list[str]:
+        """Any thread may ask: whichever meets an error."""
+        homes = list(self._homes.items())
+        return [str(key) for key in sorted(key for key, home in homes if home is log_dir)]
+
+    @property
     def was_clean(self) -> bool:
         """Whether every directory was stopped cleanly the last time."""
         return all(opened.clean for opened in self._opened)
@@ -184,8 +291,8 @@ class LogManager:
 
     @property
     def logs(self) -> dict[TopicPartition, Log]:
-        """Every log whose directory is online."""
-        return {partition: log for partition, log in self._logs.items() if not log.dir.offline}
+        """Every log whose directory is online. /metrics asks on a thread of its own, so a copy is gone through."""
+        return {partition: log for partition, log in list(self._logs.items()) if not log.dir.offline}
 
     def get(self, partition: TopicPartition) -> Log | None:
         return self._logs.get(partition)
@@ -229,7 +336,8 @@ class LogManager:
                 if leader_epoch is not None:
                     log.epochs.assign(leader_epoch, log.end_offset)
             except OSError as error:
-                raise log_dir.fail(error, f"creating {partition}") from error
+                log.abandon()
+                raise log_dir.refuse(error, f"creating {partition}") from error
             return log
 
         return make
@@ -318,7 +426,9 @@ class LogManager:
     def _lower_recovery_point(self, log: Log, offset: int) -> None:
         """On disk too, and before anything is cut: below it, the next start trusts what may be half gone."""
         log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
-        self.checkpoint(log.dir)
+        write = self.plan_checkpoint(log.dir, must=True)
+        if write is not None:
+            write()
 
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
@@ -345,7 +455,8 @@ class LogManager:
             except OSError as error:
                 raise log.dir.fail(error, f"deleting {partition}") from error
             if was_cleaned:
-                opened.write(layout.CLEANER_OFFSETS, cleaned)
+                with contextlib.suppress(DiskFullError):  # what it says of a log that is gone is no harm
+                    opened.write(layout.CLEANER_OFFSETS, cleaned)
             if mark == layout.DELETE_DIR:
                 due_ms = self._runtime.monotonic_ms() + log.config.file_delete_delay_ms
                 self._doomed.append((due_ms, log.dir, path))
@@ -408,7 +519,12 @@ class LogManager:
         opened = self._dir_of(log)
         opened.cleaned[log.partition] = first_dirty_offset
         cleaned = dict(opened.cleaned)
-        return lambda: opened.write(layout.CLEANER_OFFSETS, cleaned)
+
+        def write() -> None:
+            with contextlib.suppress(DiskFullError):  # the next one says it too
+                opened.write(layout.CLEANER_OFFSETS, cleaned)
+
+        return write
 
     def _dir_of(self, log: Log) -> OpenedDir:
         return self._opened_dir(log.dir)
@@ -426,17 +542,18 @@ class LogManager:
                 write()
 
     def plan_checkpoint(
-        self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS
+        self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS, *, must: bool = False
     ) -> Callable[[], None] | None:
         """What a directory's checkpoints would say now; None if that is nothing new. What is returned writes them, and
-        may run on any thread, but one after the other."""
+        may run on any thread, but one after the other. A full disk keeps the old ones for now, unless they must be."""
         opened = self._opened_dir(log_dir)
         logs = [log for log in self._logs.values() if log.dir is log_dir]
         contents: dict[str, dict[TopicPartition, int]] = {}
         if layout.RECOVERY_POINTS in names:
             contents[layout.RECOVERY_POINTS] = {log.partition: log.recovery_point for log in logs}
         if layout.LOG_START_OFFSETS in names:
-            started = [log for log in logs if log.start_offset > log.segments.first.base_offset]
+            # Kafka leaves out those whose first segment says it; but should that be missing, nobody else would.
+            started = [log for log in logs if log.start_offset > 0]
             contents[layout.LOG_START_OFFSETS] = {log.partition: log.start_offset for log in started}
         if layout.HIGH_WATERMARKS in names:
             contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
@@ -451,7 +568,12 @@ class LogManager:
         def write() -> None:
             for name, offsets in news.items():
                 if not log_dir.offline:
-                    opened.write(name, offsets)
+                    try:
+                        opened.write(name, offsets)
+                    except DiskFullError:
+                        self._written.pop((log_dir, name), None)  # the next time, then
+                        if must:
+                            raise
 
         return write if news else None
 
@@ -472,7 +594,7 @@ class LogManager:
                     checkpoint.write_clean_shutdown(self._fs, opened.dir.path)
                     clean.append(opened.dir.path)
             except OSError as error:
-                opened.dir.fail(error, "marking the clean stop")
+                opened.dir.refuse(error, "marking the clean stop")
             opened.lock.close()
         return clean
 

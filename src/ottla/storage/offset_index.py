@@ -56,6 +56,7 @@ class OffsetIndex(SparseIndex):
 
     def offset_at_or_after(self, position: int) -> int | None:
         """The offset of the first entry at `position` or later, or None: an upper bound for what lies before it."""
+        self.settle()
         low, high = 0, self.entries
         while low < high:
             middle = (low + high) // 2
@@ -70,6 +71,7 @@ class OffsetIndex(SparseIndex):
             raise StorageError(f"{self.path}: offset {offset} does not grow past {self._last_offset}")
         self._write_entry(_ENTRY.pack(offset - self.base_offset, position))
         self._last_offset = offset
+        self.write_if_many()
 
     def truncate_to(self, offset: int) -> None:
         """Drop all entries at or above `offset`."""

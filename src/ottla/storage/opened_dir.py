@@ -22,6 +22,7 @@ from ottla.storage import checkpoint, import_journal, layout
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
+from ottla.storage.witnesses import Witness
 
 _logger = logging.getLogger(__name__)
 
@@ -36,13 +37,26 @@ class OpenedDir(NamedTuple):
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
     cleaned: dict[TopicPartition, int]  # up to where a log is compacted; kept up to date
+    written_ms: int | None  # when the recovery points were written
+    unreadable: list[str]  # checkpoints that are damaged
+
+    def witness(self, partition: TopicPartition) -> Witness:
+        """What the checkpoints said of a log."""
+        return Witness(
+            (self.recovery_points or {}).get(partition),
+            self.high_watermarks.get(partition),
+            self.start_offsets.get(partition),
+            self.written_ms,
+        )
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace one of the directory's offset checkpoints."""
+        """Replace one of the directory's offset checkpoints. On a full disk the old one stays: DiskFullError."""
         try:
             checkpoint.write_offsets(self.dir.fs, f"{self.dir.path}/{name}", offsets)
         except OSError as error:
-            self.dir.fail(error, f"writing {name}")
+            refusal = self.dir.refuse(error, f"writing {name}")
+            if not self.dir.offline:
+                raise refusal from error
 
 
 class Contents(NamedTuple):
@@ -51,6 +65,7 @@ class Contents(NamedTuple):
     partitions: list[str]
     doomed: list[str]  # those of deleted partitions, `-delete`
     futures: list[str]  # copies that were not finished, `-future`
+    named: list[TopicPartition]  # the partitions of all of them, and of `-stray` ones
 
 
 def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDir:
@@ -68,9 +83,17 @@ def open_dir(fs: FileSystem, path: str, identity: Mapping[str, str]) -> OpenedDi
         import_journal.undo(fs, path)
         clean = checkpoint.consume_clean_shutdown(fs, path)
         names = (layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
-        others = (_read_offsets(fs, f"{path}/{name}") or {} for name in names)
-        recovery_points = _read_offsets(fs, f"{path}/{layout.RECOVERY_POINTS}")
-        return OpenedDir(LogDir(fs, path), lock, clean, recovery_points, *others)
+        unreadable: list[str] = []
+        start_offsets, high_watermarks, cleaned = (
+            _read_offsets(fs, f"{path}/{name}", unreadable) or {} for name in names
+        )
+        known = f"{path}/{layout.RECOVERY_POINTS}"
+        recovery_points = _read_offsets(fs, known, unreadable)
+        written_ms = fs.modified_ms(known) if recovery_points is not None else None
+        return OpenedDir(
+            LogDir(fs, path), lock, clean, recovery_points, start_offsets, high_watermarks, cleaned, written_ms,
+            unreadable,
+        )  # fmt: skip
     except (OSError, BrokerError):
         lock.close()
         raise
@@ -113,11 +136,12 @@ def _make_dir(fs: FileSystem, path: str) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "It is a file, and a log directory is needed", path)
 
 
-def _read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
+def _read_offsets(fs: FileSystem, path: str, unreadable: list[str]) -> dict[TopicPartition, int] | None:
     """None, where the file cannot be read: then more is recovered than need be, and nothing is lost."""
     try:
         return checkpoint.read_offsets(fs, path) if fs.exists(path) else None
-    except CorruptCheckpointError:
+    except CorruptCheckpointError as error:
+        unreadable.append(str(error))
         return None
 
 
@@ -151,7 +175,7 @@ def _random_id(runtime: Runtime) -> str:
 
 def contents(log_dir: LogDir) -> Contents:
     """What to load and what to remove. `-stray` directories are left alone, strangers refused."""
-    found = Contents([], [], [])
+    found = Contents([], [], [], [])
     try:
         names = log_dir.fs.list_dir(log_dir.path)
         listed = sorted(name for name in names if log_dir.fs.is_dir(f"{log_dir.path}/{name}"))
@@ -161,6 +185,7 @@ def contents(log_dir: LogDir) -> Contents:
     for name in listed:
         marked, partition = layout.parse_marked_dir(name), layout.parse_partition_dir(name)
         if marked is not None:
+            found.named.append(marked[0])
             if marked[1] == layout.DELETE_DIR:
                 found.doomed.append(name)
             elif marked[1] == layout.FUTURE_DIR:
@@ -175,4 +200,5 @@ def contents(log_dir: LogDir) -> Contents:
             )
         elif partition.topic != layout.METADATA_TOPIC:
             found.partitions.append(name)
+            found.named.append(partition)
     return found

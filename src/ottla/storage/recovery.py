@@ -8,27 +8,33 @@ leader epochs and producer state. After a clean stop nothing is read but the tai
 from __future__ import annotations
 
 import uuid
-from array import array
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptCheckpointError, CorruptIndexError, CorruptionError
+from ottla.errors import CorruptCheckpointError
 from ottla.records import kernel
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, leftovers, producer_replay, snapshots
-from ottla.storage.fs import FileSystem
+from ottla.storage import (
+    checkpoint,
+    layout,
+    leftovers,
+    losses,
+    producer_replay,
+    quarantine,
+    snapshots,
+    strangers,
+)
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
-from ottla.storage.parallel_scan import scan_whole
+from ottla.storage.missing import Missing
 from ottla.storage.producer_state import ProducerState
-from ottla.storage.scan import Scan
 from ottla.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from ottla.storage.segment_recovery import quick_end, recover_segment, segment_end_offset
 from ottla.storage.segment_set import SegmentSet
 from ottla.storage.split import SegmentOverflowError, check_range, split
-
-_INDEXES = (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX)
+from ottla.storage.witnesses import Expected, Witness, expect
 
 
 def load_log(
@@ -44,11 +50,13 @@ def load_log(
     may_have_gaps: bool = False,
     producer_expiration_ms: int = 86_400_000,
     handles: HandlePool | None = None,
+    witness: Witness | None = None,
 ) -> Log:
     """The log in directory `path`, which is made if it is not there.
 
     `may_have_gaps`: offsets may be missing on purpose, because a cleaner has been here or nothing is known of the
-    log. Otherwise a gap before a segment that was not flushed is damage, and the log ends there.
+    log. Otherwise a gap before a segment that was not flushed is damage, and the log ends there. What was there, as
+    `witness` says, and is gone is put on record (losses.py).
     """
     log_dir.check_online()
     try:
@@ -57,11 +65,11 @@ def load_log(
             log_dir.fs.sync_dir(path.rpartition("/")[0])
         loader = _Loader(
             log_dir, path, config, runtime, clean, recovery_point, start_offset,
-            may_have_gaps or config.compact, producer_expiration_ms,
+            may_have_gaps or config.compact, producer_expiration_ms, witness,
         )  # fmt: skip
         return loader.load(partition, handles)
     except OSError as error:
-        raise log_dir.fail(error, f"loading {partition}") from error
+        raise log_dir.refuse(error, f"loading {partition}") from error
 
 
 class _Loader:
@@ -78,6 +86,7 @@ class _Loader:
         start_offset: int,
         may_have_gaps: bool,
         producer_expiration_ms: int,
+        witness: Witness | None,
     ) -> None:
         self._dir = log_dir
         self._fs = log_dir.fs
@@ -87,16 +96,28 @@ class _Loader:
         self._clean = clean
         self._recovery_point = recovery_point
         self._start_offset = start_offset
-        # A repair leaves gaps on purpose, as a cleaner does, and the bytes it took out beside them.
-        repaired = any(name.endswith(layout.QUARANTINE) for name in self._fs.list_dir(path))
+        names = self._fs.list_dir(path)
+        # Repairs once left gaps on purpose, with the bytes they took out beside them, and put nothing on record.
+        repaired = losses.FILE not in names and any(map(quarantine.is_pieces, names))
         self._may_have_gaps = may_have_gaps or repaired
         self._now_ms = runtime.now_ms()
         self._producers = ProducerState(producer_expiration_ms)
+        self._flushed_ms = witness.written_ms if witness is not None else None
+        found_by = losses.START if clean else losses.RECOVERY
         self._epochs = self._load_epochs()
+        expected = Expected(None, 0)
+        if witness is not None:
+            expected = expect(witness, names, self._epochs.entries, clean=clean)
+        on_record = losses.FILE in names
+        self._missing = Missing(
+            self._fs, path, self._now_ms, found_by, expected, start_offset=start_offset, on_record=on_record
+        )
         self._segments = SegmentSet()
+        self._ends: dict[int, int | None] = {}  # of segments, by base offset; None: to be read again
 
     def load(self, partition: TopicPartition, handles: HandlePool | None) -> Log:
         end_offset = self._load_segments()
+        self._note_what_is_missing()
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
@@ -124,20 +145,34 @@ class _Loader:
         )
         if not self._clean:
             log.flush()
+        log.losses = self._missing.open
+        log.notices = self._missing.notices
         return log
 
     def _load_segments(self) -> int:
         """Bring the segments into order; returns the end offset."""
         while True:
             self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
+            unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
+            self._ends = {
+                segment.base_offset: None if segment in unflushed else quick_end(self._fs, segment)
+                for segment in self._segments
+            }
+            if self._puts_strangers_right():
+                continue
             snapshots.delete_strays(self._fs, self._path, self._segments.bases)
             try:
                 self._check_flushed()
-                return self._recover_tail()
+                end_offset = self._recover_tail()
+                if not unflushed or not self._puts_strangers_right():
+                    return end_offset
             except SegmentOverflowError as overflow:
                 self._may_have_gaps = True  # only a gap can have made it overflow
                 self._producers.clear()  # a part of the segment has been replayed
                 split(self._fs, self._path, overflow.segment, self._config)
+
+    def _puts_strangers_right(self) -> bool:
+        return strangers.put_right(self._fs, self._path, self._segments, self._ends, self._missing)
 
     def _load_epochs(self) -> LeaderEpochs:
         path = f"{self._path}/{layout.LEADER_EPOCHS}"
@@ -162,17 +197,48 @@ class _Loader:
         # The segment of the last flushed offset may have been active then: only its log was flushed for certain.
         doubtful = [] if self._clean else self._segments.from_offset(max(0, self._recovery_point - 1))
         for segment in list(self._segments):
-            if segment not in unflushed and (segment in doubtful or not _looks_whole(self._fs, segment)):
+            end = self._ends[segment.base_offset]
+            if end is not None:
+                check_range(segment, end)
+            if segment in unflushed:
+                continue
+            if segment in doubtful or end is None:
                 # No later start would look at it again, unless it is interrupted: indexes that are half written look
                 # whole. So they are written aside.
                 self._recover(segment, flags=0, aside=True)
+            if self._was_changed_later(segment):
+                self._missing.look_inside(segment, self._end_of(segment))
+
+    def _was_changed_later(self, segment: Segment) -> bool:
+        """Whether somebody wrote into it after it was flushed. All flushed ones were, after a copy: that costs time."""
+        if self._flushed_ms is None or segment.size == 0:
+            return False
+        return self._fs.modified_ms(segment.path(layout.LOG)) > self._flushed_ms
+
+    def _note_what_is_missing(self) -> None:
+        """After this, epochs, snapshots and checkpoints are made to fit the log that is left."""
+        ends = {segment.base_offset: self._end_of(segment) for segment in self._segments}
+        self._missing.judge(self._segments, ends, may_have_gaps=self._may_have_gaps)
+        end, closed_at = ends[self._segments.active.base_offset], self._missing.expected.end_offset
+        if self._clean and 0 < closed_at < end:
+            self._missing.notices.append(
+                f"{self._path}: the log ends at {end}, but was closed at {closed_at}: is it that of another partition?"
+            )
+
+    def _end_of(self, segment: Segment) -> int:
+        """Where a segment ends that is known to be whole by now."""
+        end = self._ends.get(segment.base_offset)
+        if end is None:
+            end = segment_end_offset(segment) if segment.size else segment.base_offset
+            self._ends[segment.base_offset] = end
+        return end
 
     def _recover_tail(self) -> int:
         """Recover what is not known to be flushed; returns the end offset. There is an active segment afterwards."""
         if not self._clean and len(self._segments):
             self._recover_unflushed()
         if len(self._segments):
-            end_offset = segment_end_offset(self._segments.active)
+            end_offset = self._end_of(self._segments.active)
             if end_offset >= self._start_offset:
                 return end_offset
             # Everything that is left lies below the log start: begin anew there.
@@ -188,6 +254,7 @@ class _Loader:
         damaged = False
         for segment in self._segments.from_offset(self._recovery_point):
             if damaged:
+                self._missing.dropping(segment, "the log was cut before it")
                 self._drop(segment)
                 continue
             cut = self._recover(segment)
@@ -200,7 +267,8 @@ class _Loader:
         """Whether records before the next segment are lost: a file's name may be on disk where its data is not.
         A gap that does not fit into a segment is none: it was the reason to roll."""
         fits = next_base - segment.base_offset <= MAX_RELATIVE_OFFSET
-        return not self._may_have_gaps and fits and segment_end_offset(segment) < next_base
+        end_offset = self._end_of(segment)
+        return not self._may_have_gaps and fits and not self._missing.explains(end_offset, next_base)
 
     def _drop(self, segment: Segment) -> None:
         self._segments.remove(segment)
@@ -211,10 +279,16 @@ class _Loader:
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._bring_producers_to(start_offset, segment.base_offset)
         segment.begin_rebuild(self._config, aside=aside)
-        cut = recover_segment(self._runtime, segment, self._producers, self._epochs, flags)
+        next_base = self._segments.next_base(segment)
+
+        def cutting(expected_offset: int) -> None:
+            self._missing.cutting(segment, next_base, expected_offset, flags)
+
+        cut = recover_segment(self._runtime, segment, self._producers, self._epochs, flags, cutting)
         if aside:
             segment.install_indexes()
-        self._producers.end_offset = segment_end_offset(segment)
+        self._ends[segment.base_offset] = None
+        self._producers.end_offset = self._end_of(segment)
         snapshots.take(self._fs, self._path, self._producers)
         return cut
 
@@ -230,74 +304,3 @@ class _Loader:
         self._producers.high_watermark_moved(
             end_offset
         )  # transactions that have ended count no more, as in snapshots
-
-
-def recover_segment(
-    runtime: Runtime,
-    segment: Segment,
-    producers: ProducerState,
-    epochs: LeaderEpochs,
-    flags: int = kernel.CHECK_CRC,
-) -> bool:
-    """Rebuild a segment's indexes from its log, producer state and epochs along the way; True if its tail was cut."""
-    size = segment.file.size()
-    expected, noted = segment.base_offset, False
-    for window in scan_whole(runtime, segment.file, size, flags):
-        count = kernel.rows_in_order(window.rows, window.count, expected)
-        if count:
-            last = (count - 1) * kernel.ROW
-            expected = window.rows[last + kernel.LAST_OFFSET] + 1
-            check_range(segment, expected)
-            good = window.rows[last + kernel.POSITION] + window.rows[last + kernel.SIZE]
-            segment.index_recovered(window.rows, count, good)
-            producer_replay.apply_rows(producers, segment, window.rows, count)
-            noted = _note_epochs(window.rows, count, epochs) or noted
-        if count < window.count:
-            break
-    if noted:
-        epochs.write()
-    cut = segment.size < size
-    segment.end_rebuild()
-    return cut
-
-
-def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
-    """Only an epoch above the latest is news: the checkpoint may know more than one segment does."""
-    changed = False
-    keep = array("q", bytes(8 * count))
-    for number in keep[: kernel.epoch_rows(rows, count, epochs.latest_epoch, keep)]:
-        epoch = rows[number * kernel.ROW + kernel.LEADER_EPOCH]
-        if epoch > epochs.latest_epoch:
-            changed = epochs.note(epoch, rows[number * kernel.ROW + kernel.BASE_OFFSET]) or changed
-    return changed
-
-
-def _looks_whole(fs: FileSystem, segment: Segment) -> bool:
-    """Whether the indexes are there and sane, and the log ends with a whole batch."""
-    if segment.size == 0:  # entries of batches that are gone would lead past the end
-        return not any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
-    if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
-        return False
-    try:
-        segment.offset_index.sanity_check()
-        segment.time_index.sanity_check()
-        segment.txn_index.sanity_check()
-        check_range(segment, segment_end_offset(segment))
-    except CorruptionError:
-        return False
-    return True
-
-
-def segment_end_offset(segment: Segment) -> int:
-    """One past the last offset in the segment: read from its last index entry on."""
-    start = segment.offset_index.lookup(segment.offset_index.last_offset)[1]
-    scan = Scan(segment.file, segment.size, start=start, flags=0)
-    end = segment.base_offset
-    for window in scan:
-        end = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET] + 1
-    if scan.position != segment.size or (end <= segment.offset_index.last_offset and start):
-        raise CorruptIndexError(
-            f"{segment.path(layout.LOG)}: read from its last index entry at {start}, batches end at {scan.position} "
-            f"of {segment.size} bytes with offset {end - 1}"
-        )
-    return end

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ottla.config import LogConfig
 from ottla.errors import StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, log_reader, truncation
+from ottla.storage import checkpoint, layout, log_reader, losses, quarantine, truncation
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -79,7 +79,7 @@ class Relocation:
                     self.target.fs, f"{self._path}/{layout.PARTITION_METADATA}", topic_id
                 )
             except OSError as error:
-                raise self.target.fail(error, f"copying {self.partition}") from error
+                raise self.target.refuse(error, f"copying {self.partition}") from error
 
     def _load(self, path: str, start_offset: int) -> Log:
         return load_log(
@@ -98,6 +98,8 @@ class Relocation:
         self.future.close()
         new_path = f"{self.target.path}/{self.partition}"
         try:
+            quarantine.carry(self.target.fs, log.path, self._path)
+            losses.carry(self.target.fs, log.path, self._path)
             self.target.fs.rename(self._path, new_path)
             self.target.fs.sync_dir(self.target.path)
         except OSError as error:

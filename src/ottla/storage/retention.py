@@ -6,6 +6,9 @@ rolled first.
 
 from __future__ import annotations
 
+import contextlib
+
+from ottla.errors import DiskFullError
 from ottla.storage import snapshots
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
@@ -17,16 +20,31 @@ def apply(log: Log, now_ms: int) -> list[Segment]:
     try:
         due = due_segments(log, now_ms)
         if not due:
+            _catch_up(log)
             return []
         if len(due) == len(log.segments):
-            log.roll()
-        log.remove_segments(due)
-        first = log.segments.first.base_offset
+            try:
+                log.roll()
+            except DiskFullError:
+                due.pop()  # no room for another: the active one stays, and what goes makes room
+        first = log.segments.next_base(due[-1]) if due else None
+        if first is None:
+            return []
+        # First the start, which the leader epochs have on disk: segments that go without it are taken for lost.
         log.raise_start_offset(max(log.start_offset, first))
+        log.remove_segments(due)
         snapshots.delete_before(log.dir.fs, log.path, first)
+        _catch_up(log)
     except OSError as error:
         raise log.dir.fail(error, f"applying retention to {log.partition}") from error
     return due
+
+
+def _catch_up(log: Log) -> None:
+    """Epochs that a full disk had no room for are written when there is some, or at the next retention."""
+    if log.epochs.is_behind:
+        with contextlib.suppress(OSError):
+            log.epochs.write()
 
 
 def due_segments(log: Log, now_ms: int) -> list[Segment]:

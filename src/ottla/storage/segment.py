@@ -16,7 +16,7 @@ from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogInUseError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem
+from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full
 from ottla.storage.handles import HandlePool
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
@@ -181,11 +181,20 @@ class Segment:
                 f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
             )
         assert self._file is not None
-        self._file.pwrite(data, position)
+        try:
+            self._file.pwrite(data, position)
+        except OSError as error:
+            self._take_back(error)
+            raise
         self.size = position + size
         if position == 0:
             self.first_timestamp = max_timestamp
         self._count_in(position, size, last_offset, max_timestamp)
+
+    def _take_back(self, error: OSError) -> None:
+        """A full disk may have taken a part of what was to be added: it goes again."""
+        if is_full(error) and self.file.size() > self.size:
+            self.file.truncate(self.size)
 
     def _count_in(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Keep the largest timestamp and the indexes up with a batch that was added."""
@@ -215,7 +224,11 @@ class Segment:
         """
         position = self.size
         assert self._file is not None
-        self._file.pwrite(memoryview(data)[:size], position)
+        try:
+            self._file.pwrite(memoryview(data)[:size], position)
+        except OSError as error:
+            self._take_back(error)
+            raise
         self.size = position + size
         if self.bytes_since_index + size <= self._interval:
             self._count_in(position, size, latest_offset, latest)
@@ -234,13 +247,19 @@ class Segment:
         size = rows[(count - 1) * kernel.ROW + kernel.POSITION] + rows[(count - 1) * kernel.ROW + kernel.SIZE]
         for row in range(0, count * kernel.ROW, kernel.ROW):
             rows[row + kernel.POSITION] += position
+        before = (self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp)
+        offset_entries, time_entries = self.index_rows(rows, count)
+        try:
+            self.file.pwrite(memoryview(data)[:size], position)
+        except OSError as error:
+            self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = before
+            self._take_back(error)
+            raise
         if position == 0:
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
-        offset_entries, time_entries = self.index_rows(rows, count)
-        self.file.pwrite(memoryview(data)[:size], position)
         self.size = position + size
-        self.offset_index.append_raw(offset_entries)
-        self.time_index.append_raw(time_entries)
+        _add_entries(self.offset_index, offset_entries)
+        _add_entries(self.time_index, time_entries)
         self._look_for_room()
 
     def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
@@ -275,6 +294,7 @@ class Segment:
 
     def become_inactive(self) -> None:
         """The last entry of the time index is the segment's largest timestamp; then nothing is added any more."""
+        self.txn_index.write()
         self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.trim()
         self.time_index.trim()
@@ -476,6 +496,16 @@ class Segment:
 
     def _close_file(self) -> None:
         self._file = None  # slices that were read keep it open
+
+
+def _add_entries(index: OffsetIndex | TimeIndex, entries: bytearray) -> None:
+    """To an index whose log has the records already: what a full disk does not take is given up."""
+    try:
+        index.append_raw(entries)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        index.settle()
 
 
 def _warm_segment(fs: FileSystem, directory: str, base_offset: int, offset: int, size: int) -> None:

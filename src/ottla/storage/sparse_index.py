@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from ottla.errors import CorruptIndexError, IndexFullError
 from ottla.records import kernel
-from ottla.storage.fs import File, FileSystem
+from ottla.storage.fs import File, FileSystem, is_full
 from ottla.storage.handles import HandlePool
 
 _PENDING_BYTES = 1024
@@ -113,6 +113,7 @@ class SparseIndex:
     def _floor_slot(self, target: int) -> int:
         """The last slot whose key is at or below `target`, or -1. Entries that are gone from the file are not found:
         a lower slot only means a longer way through the log."""
+        self.settle()
         entries = self.entries
         if entries == 0:
             return -1
@@ -179,13 +180,30 @@ class SparseIndex:
             raise IndexFullError(f"{self.path}: all {self._capacity} entries are used; the segment must roll")
         self._pending += entry
         self._entries = entries + 1
+
+    def write_if_many(self) -> None:
+        """After an entry was added: there are not too many that only memory has."""
         if len(self._pending) >= _PENDING_BYTES:
-            self._write_pending()
+            self.settle()
 
     def _write_pending(self) -> None:
         if self._pending:
             self._opened().pwrite(self._pending, self._entries * self.ENTRY_SIZE - len(self._pending))
             self._pending.clear()
+
+    def settle(self) -> None:
+        """Before a lookup: the last entries are in the file, or, on a full disk, given up. An index may have gaps."""
+        if not self._pending:
+            return
+        try:
+            self._write_pending()
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._entries -= len(self._pending) // self.ENTRY_SIZE
+            self._pending.clear()
+            self._forget_page()
+            self._on_load()
 
     def append_raw(self, entries: bytes | bytearray) -> None:
         """Add entries that the kernel made in order; those that do not fit are left out, an index may have gaps."""
@@ -194,8 +212,8 @@ class SparseIndex:
             fitting = entries[: count * self.ENTRY_SIZE]
             self._pending += fitting
             self._entries += count
-            self._write_pending()
             self._note_last(fitting[-self.ENTRY_SIZE :])
+            self._write_pending()
 
     def open_for_append(self, max_bytes: int) -> None:
         """Preallocate: from now on entries may be added."""

@@ -68,9 +68,11 @@ class TimeIndex(SparseIndex):
             return
         self._write_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
         self._last_timestamp, self._last_offset = timestamp, offset
+        self.write_if_many()
 
     def truncate_to(self, offset: int) -> None:
         """Drop all entries whose offset is at or above `offset`."""
+        self.settle()
         low, high = 0, self.entries
         while low < high:
             middle = (low + high) // 2

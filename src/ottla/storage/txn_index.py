@@ -3,6 +3,9 @@
 An entry is 34 bytes, big-endian: version (int16, 0), producer id, first offset, last offset (that of the abort
 marker) and the last stable offset when the marker was written (int64 each). The file is made with its first entry;
 most segments have none. Entries are ordered by last offset.
+
+What a full disk does not take stays in memory until it does: a segment is not closed before that, and until it is
+closed its indexes are made anew after a crash.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.errors import CorruptIndexError, StorageError
-from ottla.storage.fs import File, FileSystem
+from ottla.storage.fs import File, FileSystem, is_full
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -30,7 +33,7 @@ class AbortedTxn(NamedTuple):
 class TxnIndex:
     """The aborted transactions of one segment; read whole, because it is small or absent."""
 
-    __slots__ = ("_entries", "_file", "_fs", "base_offset", "path")
+    __slots__ = ("_entries", "_file", "_fs", "_written", "base_offset", "path")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int) -> None:
         self._fs = fs
@@ -38,12 +41,14 @@ class TxnIndex:
         self.base_offset = base_offset
         self._file: File | None = None
         self._entries: list[AbortedTxn] | None = None
+        self._written = 0  # entries that are in the file
 
     @property
     def entries(self) -> list[AbortedTxn]:
         if self._entries is None:
             data = self._fs.read_bytes(self.path) if self._fs.exists(self.path) else b""
             self._entries = list(self._parse(data))
+            self._written = len(self._entries)
         return self._entries
 
     def _parse(self, data: bytes) -> Iterator[AbortedTxn]:
@@ -63,8 +68,20 @@ class TxnIndex:
         entries = self.entries
         if entries and entries[-1].last_offset >= txn.last_offset:
             raise StorageError(f"{self.path}: {txn} does not lie after {entries[-1]}")
-        self._opened().pwrite(_ENTRY.pack(_VERSION, *txn), len(entries) * _ENTRY.size)
         entries.append(txn)
+        try:
+            self.write()
+        except OSError as error:
+            if not is_full(error):
+                raise
+
+    def write(self) -> None:
+        """Bring to the file what is not there yet."""
+        entries = self.entries
+        if self._written < len(entries):
+            data = b"".join(_ENTRY.pack(_VERSION, *txn) for txn in entries[self._written :])
+            self._opened().pwrite(data, self._written * _ENTRY.size)
+            self._written = len(entries)
 
     def collect(self, from_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
         """Aborted transactions that overlap [from_offset, upper_bound), and whether no later one can."""
@@ -80,7 +97,8 @@ class TxnIndex:
         """Drop entries whose marker lies at or above `offset`."""
         kept = [txn for txn in self.entries if txn.last_offset < offset]
         if len(kept) < len(self.entries):
-            self._opened().truncate(len(kept) * _ENTRY.size)
+            self._written = min(self._written, len(kept))
+            self._opened().truncate(self._written * _ENTRY.size)
             self._entries = kept
 
     def reset(self) -> None:
@@ -88,8 +106,10 @@ class TxnIndex:
         if self._fs.exists(self.path):
             self._opened().truncate(0)
         self._entries = []
+        self._written = 0
 
     def sync(self) -> None:
+        self.write()
         if self._file is not None or self._fs.exists(self.path):
             self._opened().sync()
 

@@ -24,6 +24,7 @@ from ottla.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     RecordTooLargeError,
+    UnpackedTooLargeError,
 )
 from ottla.records import batch, compression, kernel, legacy, unpacking
 from ottla.records.codec import Codec
@@ -75,13 +76,16 @@ def validate(
     now_ms: int,
     origin: Origin = _CLIENT,
     max_unpacked_bytes: int = UNLIMITED,
+    *,
+    is_measured: bool = False,
 ) -> Validated:
     """Check the one batch in `records`, assign offsets from `next_offset` on, set the leader epoch and times.
 
     TakesLongError where more than `max_unpacked_bytes` would have to be unpacked for that.
+    `is_measured`: it was made of messages none of which is too large.
     """
     length = len(records)
-    if length > config.max_message_bytes:
+    if length > config.max_message_bytes and not is_measured:
         _refuse_too_large(records, config.max_message_bytes)
     (
         status, size, base_offset, attributes, last_delta, base_timestamp, header_max, producer_id, producer_epoch,
@@ -90,7 +94,16 @@ def validate(
     if status != kernel.OK:
         if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < batch.MAGIC_V2:
             converted = _converted(records, config, max_unpacked_bytes)
-            return validate(converted, next_offset, leader_epoch, config, now_ms, origin, max_unpacked_bytes)
+            return validate(
+                converted,
+                next_offset,
+                leader_epoch,
+                config,
+                now_ms,
+                origin,
+                max_unpacked_bytes,
+                is_measured=True,
+            )
         raise _explain(status, bad_index, length, size)
     if origin is _CLIENT and (base_offset or attributes & batch.CONTROL or producer_id >= 0 > base_sequence):
         raise _forbidden(base_offset, attributes, producer_id, base_sequence)
@@ -146,18 +159,24 @@ def is_packed(records: Bytes) -> bool:
 
 
 def _converted(records: Bytes, config: LogConfig, max_unpacked_bytes: int) -> bytearray:
-    limit = config.decompression_max_bytes
-    if max_unpacked_bytes == UNLIMITED:
-        return legacy.to_v2(records, max_output_bytes=limit)
-    allowed = min(limit, max_unpacked_bytes // _CONVERTED_SHARE)
-    if len(records) > allowed:
-        raise TakesLongError
+    """The batch that a set of old messages becomes."""
+    allowed = limit = config.decompression_max_bytes
+    if max_unpacked_bytes != UNLIMITED:
+        allowed = min(limit, max_unpacked_bytes // _CONVERTED_SHARE)
+        if len(records) > allowed:
+            raise TakesLongError
     try:
         return legacy.to_v2(records, max_output_bytes=allowed)
     except DecompressionLimitError as error:
-        if allowed == limit:
-            raise
-        raise TakesLongError from error
+        if allowed < limit:
+            raise TakesLongError from error
+        raise _unpacked_too_large(error, config) from error
+
+
+def _unpacked_too_large(error: DecompressionLimitError, config: LogConfig) -> UnpackedTooLargeError:
+    return UnpackedTooLargeError(
+        f"{error}; ottla.decompression.max.bytes allows no more: send smaller batches, or raise it"
+    )
 
 
 def _writable(records: bytes | memoryview) -> bytearray | memoryview:
@@ -241,8 +260,8 @@ def _through_codec(
             status, bad_index, min_timestamp, max_timestamp, _, null_keys = kernel.check_records(
                 payload, 0, len(payload), count, base_timestamp, True
             )
-    except DecompressionLimitError:
-        raise
+    except DecompressionLimitError as error:
+        raise _unpacked_too_large(error, config) from error
     except CorruptRecordError as error:
         # The CRC is right, so this is what the producer made: to send it again does not help.
         raise InvalidRecordError(str(error)) from error
@@ -299,10 +318,15 @@ def _trim(records: Bytes, size: int) -> memoryview:
 
 
 def _refuse_too_large(records: Bytes, limit: int) -> None:
-    if len(records) >= batch.OVERHEAD_SIZE:
-        size = int.from_bytes(records[8:12], "big", signed=True) + batch.OVERHEAD_SIZE
+    """A batch is measured whole, a set of old messages message by message."""
+    position = 0
+    while position + batch.MAGIC_AT < len(records):
+        size = int.from_bytes(records[position + 8 : position + 12], "big", signed=True) + batch.OVERHEAD_SIZE
         if size > limit:
             raise RecordTooLargeError(f"the batch has {size} bytes; max.message.bytes allows {limit}")
+        if size <= batch.MAGIC_AT or records[position + batch.MAGIC_AT] >= batch.MAGIC_V2:
+            return
+        position += size
 
 
 def _explain(status: int, bad_index: int, length: int, size: int) -> BrokerError:

@@ -151,6 +151,8 @@ class EmbeddedBroker:
     async def _kill(self, broker: Broker) -> None:
         self._fs.die()
         broker.listener.abort()
+        if broker.http_server is not None:
+            await broker.http_server.stop()
         closed = asyncio.Event()
         # A transaction of SQLite is there whole or not at all, whether the file is closed or not.
         broker.metadata.close(closed.set)

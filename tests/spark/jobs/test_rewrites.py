@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,11 @@ def copies(path: Path, into: Path) -> tuple[Path, Path]:
     return made
 
 
+def without_times(files: dict[str, bytes]) -> dict[str, bytes]:
+    """A loss goes on record with the time of the repair."""
+    return {name: re.sub(rb'"found_ms": \d+', b"", data) for name, data in files.items()}
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_repair_leaves_every_byte_as_the_plain_one_does(
     spark: SparkSession, damaged: list[Path], tmp_path: Path, number: int
@@ -54,7 +60,7 @@ def test_a_repair_leaves_every_byte_as_the_plain_one_does(
     is_whole = log_repair.run(FS, target_at(plain), write=True, skip_corrupt=True, as_json=False)
     output = Output(str(report))
     assert run_repair(Here(spark), str(other), output, write=True, skip_corrupt=True) == is_whole
-    assert tree(other) == tree(plain)
+    assert without_times(tree(other)) == without_times(tree(plain))
     steps = pq.read_table(report).to_pylist()
     assert len([step for step in steps if step["done"]]) > 5
     assert {step["action"] for step in steps} >= {"rebuild", "quarantine"}

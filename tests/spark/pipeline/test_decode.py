@@ -120,7 +120,7 @@ def test_every_type_is_read_from_json() -> None:
 def test_a_column_that_may_not_be_null_makes_a_record_bad() -> None:
     decoder = BlockDecoder(Json(parse_schema("id long not null, s string"), grow=False), ())
     decoded = decoder.decode(raw_batch([b'{"id": 1}', b'{"s": "x"}']))
-    assert decoded.bad == [(1, "id is null")]
+    assert decoded.bad == [(1, "id: null is not allowed")]
 
 
 def test_new_columns_are_taken_up_and_texts_stay_texts() -> None:

@@ -18,6 +18,7 @@ from ottla.spark.pipeline.run import Runner
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.tasks import TasksHere
+from ottla.spark.pipeline.validate import dry_run
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,
@@ -387,3 +388,78 @@ def test_segment_files_are_read_without_a_broker(tmp_path: Path) -> None:
     pipeline = write_pipeline(tmp_path, broker, "topic", source='topics = ["topic"]\npath = "data"\n')
     run_here(pipeline)
     assert landed_ids(pipeline) == list(range(9))
+
+
+# -- names that differ only in case
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_of_keys_that_differ_only_in_case_one_is_kept_and_the_other_told(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    pipeline = inferred(tmp_path, broker, topic, form)
+    produce(broker, topic, [{"id": 1, "ID": 9, "in": {"x": 1, "X": 2}}, {"id": 2}])
+    steps = Steps()
+    run_here(pipeline, steps)
+    assert "the names id and ID differ only in case" in steps.notes[0]
+    assert "id is kept, and ID passed over" in steps.notes[0]
+    # Later ones too, in whichever task.
+    produce(broker, topic, [{"id": 3, "Id": 9, "new": 1}], 0)
+    produce(broker, topic, [{"id": 4, "NEW": 2}], 1)
+    steps = Steps()
+    run_here(pipeline, steps)
+    assert "id and Id differ only in case" in steps.notes[0]
+    assert [row["id"] for row in rows_by_id(pipeline)] == [1, 2, 3, 4]
+    columns = table_sink(pipeline).schema()
+    assert columns is not None
+    assert [name.lower() for name in columns.names] == ["id", "in", "new"]
+    assert [field.name for field in columns.field("in").type] == ["x"]
+
+
+def test_without_evolve_schema_such_keys_end_the_run_before_anything_is_written(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    decode = 'value = "json"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, decode=decode)
+    produce(broker, topic, [{"id": 1}, {"id": 2, "ID": 9}])
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"id and ID differ only in case.*evolve_schema = true"):
+            run_here(pipeline)
+    assert table_sink(pipeline).schema() is None
+    report = dry_run(pipeline, 10, lambda: pytest.fail("there is nothing to do for Spark"))
+    assert "id and ID differ only in case" in report.problems[0]
+    pipeline = write_pipeline(
+        tmp_path, broker, topic, decode=decode, sink=sink_lines("delta", "evolve_schema = true\n")
+    )
+    assert "id is kept" in dry_run(pipeline, 10, lambda: pytest.fail("nor now")).notes[0]
+    run_here(pipeline)
+    assert landed_ids(pipeline) == [1, 2]
+
+
+def test_a_key_with_the_name_of_metadata_is_passed_over(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    decode = 'value = "json"\nmetadata = ["offset"]\n'
+    sink = sink_lines("delta", "evolve_schema = true\n")
+    pipeline = write_pipeline(tmp_path, broker, topic, decode=decode, sink=sink)
+    produce(broker, topic, [{"id": 1, "_offset": 9}, {"id": 2, "_OFFSET": 9}])
+    run_here(pipeline)
+    assert rows_by_id(pipeline) == [{"id": 1, "_offset": 0}, {"id": 2, "_offset": 1}]
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_column_that_a_table_has_in_another_case_is_told(
+    form: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    produce(broker, topic, [{"id": 1, "ID": 1}])
+    for schema in ("id long", "ID long"):
+        decode = f'value = "json"\nschema = "{schema}"\n'
+        sink = sink_lines(form, "evolve_schema = true\n")
+        run = f'checkpoint = "checkpoint-{schema[:2]}"\n'
+        pipeline = write_pipeline(tmp_path, broker, topic, decode=decode, sink=sink, run=run)
+        if schema == "id long":
+            run_here(pipeline)
+    with pytest.raises(PipelineError, match="the names id and ID differ only in case"):
+        run_here(pipeline)
+    report = dry_run(pipeline, 10, lambda: pytest.fail("there is nothing to do for Spark"))
+    assert "the names id and ID differ only in case" in report.problems[0]

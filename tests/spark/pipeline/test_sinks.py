@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from ottla.errors import ConfigError
+from ottla.spark.pipeline.ddl import parse_schema
 from ottla.spark.pipeline.sinks.base import Commit, PipelineError, TableSink
 from ottla.spark.pipeline.sinks.delta import DeltaSink
 from ottla.spark.pipeline.sinks.iceberg import IcebergSink
@@ -265,3 +268,77 @@ def test_a_directory_with_files_of_others_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows/other.parquet").write_bytes(b"")
     with pytest.raises(PipelineError, match="has files that no commit of ottla names"):
         ParquetSink(str(tmp_path / "rows"), (), evolve=False).layout(APP, 0)
+
+
+EXTREMES = """
+id int, b boolean, y byte, s short, l long, f float, d double, t string, x binary, day date, at timestamp,
+local timestamp_ntz, n1 decimal(1, 1), n9 decimal(9, 0), n18 decimal(18, 18), n38 decimal(38, 0), n38s decimal(38, 37),
+inner struct<n: decimal(20, 5), at: timestamp, l: array<date>>, many array<struct<n: decimal(38, 38)>>, none string
+"""
+
+
+def _extreme(number: int, sign: int, when: datetime) -> dict[str, object]:
+    """A row at one end of what every type can hold."""
+    least = sign < 0
+
+    def ended(bits: int) -> int:
+        return -(2 ** (bits - 1)) if least else 2 ** (bits - 1) - 1
+
+    def nines(precision: int, scale: int) -> Decimal:
+        return Decimal((int(least), (9,) * precision, -scale))
+
+    deep = {"n": nines(20, 5), "at": when, "l": [when.date(), None]}
+    floats = {"f": sign * 3.4028234663852886e38, "d": sign * 1.7976931348623157e308}
+    numbers = {"n1": nines(1, 1), "n9": nines(9, 0), "n18": nines(18, 18), "n38": nines(38, 0)}
+    return {
+        "id": number,
+        "b": least,
+        "y": ended(8),
+        "s": ended(16),
+        "l": ended(64),
+        "t": "",
+        "x": b"",
+        "day": when.date(),
+        "at": when,
+        "local": when.replace(tzinfo=None),
+        "n38s": nines(38, 37),
+        **floats,
+        **numbers,
+        "inner": deep,
+        "many": [{"n": nines(38, 38)}, None],
+        "none": None,
+    }
+
+
+def test_the_ends_of_every_type_land_as_they_are(make: Maker) -> None:
+    rows = [
+        _extreme(0, -1, datetime(1, 1, 1, tzinfo=UTC)),
+        _extreme(1, 1, datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
+        # pyiceberg's reader takes a list of structs that is null for an empty one.
+        dict.fromkeys(parse_schema(EXTREMES).names) | {"id": 2, "many": []},
+    ]
+    sink = make()
+    sink.commit(written(sink, 0, pa.Table.from_pylist(rows, parse_schema(EXTREMES))))
+    assert rows_of(make()) == rows
+    # And into a table that is there.
+    again = make()
+    later = [row | {"id": number} for number, row in enumerate(rows, 3)]
+    again.commit(written(again, 1, pa.Table.from_pylist(later, parse_schema(EXTREMES))))
+    assert rows_of(make()) == rows + later
+
+
+@pytest.mark.parametrize("name", ["at", "local", "day", "n18", "l", "t"])
+def test_rows_of_every_partition_land_as_they_are(make: Maker, name: str) -> None:
+    columns = parse_schema(
+        "id int, at timestamp, local timestamp_ntz, day date, n18 decimal(18, 18), l long, t string"
+    )
+    rows = [
+        {column: _extreme(number, sign, when)[column] for column in columns.names} | {"t": "x/%=ä"}
+        for number, (sign, when) in enumerate(
+            ((-1, datetime(1, 1, 1, tzinfo=UTC)), (1, datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)))
+        )
+    ]
+    rows[0]["n18"] = Decimal("0E-18")
+    sink = make((name,))
+    sink.commit(written(sink, 0, pa.Table.from_pylist(rows, columns)))
+    assert rows_of(make((name,))) == rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,6 +73,22 @@ def test_sql_is_exactly_once_and_its_view_shows_the_table(
     assert [(row.d, row.n) for row in days] == [("2026-01-01", 14), ("2026-01-02", 15), ("2026-01-03", 15)]
     assert sum(row.s for row in days) == sum(range(1, 45))
     assert spark.sql("select count(*) n from quarantine").collect()[0].n == 1
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_batch_of_which_no_row_is_left_lands_with_its_times(
+    form: str, spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    sql = 'sql = "select id, timestamp_millis(id) at, struct(timestamp_millis(id) at) inner from source where id > 5"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, sink=sink_lines(form), transform=sql)
+    produce(broker, topic, orders(0, 3))
+    assert run_on(spark, pipeline).batches == 1
+    produce(broker, topic, orders(3, 7))
+    assert run_on(spark, pipeline).rows == 1
+    table = table_sink(pipeline).arrow()
+    assert table is not None
+    moment = datetime.fromtimestamp(0.006, UTC)
+    assert table.to_pylist() == [{"id": 6, "at": moment, "inner": {"at": moment}}]
 
 
 def test_a_function_by_name_transforms(

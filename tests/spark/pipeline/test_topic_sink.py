@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.pipeline.sinks.topic import TopicTarget
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import KilledHere, Steps, orders, produce, run_here, write_pipeline
+from tests.spark.test_sending import open_topics
 
 
 def read_all(broker: EmbeddedBroker, topic: str) -> list[bytes]:
@@ -33,6 +36,13 @@ def sink(broker: EmbeddedBroker, topic: str) -> str:
     return f'format = "topic"\ntopic = "{topic}-out"\n'
 
 
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that is killed gives nothing up."""
+    monkeypatch.setattr(TopicTarget, "give_up", lambda self, app_id: None)
+
+
+@pytest.mark.usefixtures("killed")
 @pytest.mark.parametrize("step", ["planned", "written", "quarantined", "committed"])
 def test_a_driver_that_dies_at_any_step_leaves_each_record_once(
     step: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
@@ -47,6 +57,7 @@ def test_a_driver_that_dies_at_any_step_leaves_each_record_once(
     assert sorted(map(int, read_all(broker, f"{topic}-out"))) == list(range(40))
 
 
+@pytest.mark.usefixtures("killed")
 def test_a_driver_that_dies_between_two_tasks_transactions_finishes_the_rest(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +81,23 @@ def test_a_driver_that_dies_between_two_tasks_transactions_finishes_the_rest(
             run_here(pipeline)
     run_here(pipeline)
     assert sorted(read_all(broker, f"{topic}-out")) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("how", ["a task fails", "the driver fails"])
+def test_a_run_that_fails_leaves_no_transaction_open(
+    how: str, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    decode = 'value = "utf8"\non_error = "fail"\n'
+    pipeline = write_pipeline(tmp_path, broker, topic, decode=decode, sink=sink(broker, topic))
+    produce(broker, topic, [b"0", b"1"], 0)
+    produce(broker, topic, [b"\xff" if how == "a task fails" else b"2"], 1)
+    with pytest.raises((PipelineError, KilledHere)):
+        run_here(pipeline, Steps(die_at="written"))
+    assert open_topics(broker, f"{topic}-out", 1) == []
+    assert read_all(broker, f"{topic}-out") == []
+    if how == "the driver fails":
+        run_here(pipeline)
+        assert sorted(read_all(broker, f"{topic}-out")) == [b"0", b"1", b"2"]
 
 
 def test_decoded_rows_go_out_as_json(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:

@@ -6,17 +6,27 @@ log that a broker can open.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import SparkSession
 
-from ottla.logtools.repair import RepairPlan, mend, plan_from, plan_repair
-from ottla.logtools.source import DataDir, Partition, list_partition, partitions_of
-from ottla.logtools.verify import Surroundings
+from ottla.logtools.repair import repair_log
+from ottla.logtools.repair_plan import RepairPlan, Step, plan_from
+from ottla.logtools.source import DataDir, Partition, all_partitions_of, list_partition
 from ottla.logtools.verify_data_dir import surroundings
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
 from ottla.spark.jobs.verify import verify_logs
 from ottla.storage.fs import FileSystem, RealFileSystem
 
-_Todo = tuple[str, Surroundings, bool]
+_Todo = tuple[str, bool, int]
+
+
+@dataclass(slots=True)
+class Mended:
+    """What was done to a log, and what is left."""
+
+    steps: list[Step]
+    left: RepairPlan
 
 
 def plan_repairs(
@@ -28,7 +38,7 @@ def plan_repairs(
     task_bytes: int = TASK_BYTES,
 ) -> list[tuple[Partition, RepairPlan]]:
     """What would mend each log."""
-    logs = [(partition, surroundings(fs, partition)) for partition in partitions_of(fs, target)]
+    logs = [(partition, surroundings(fs, partition)) for partition in all_partitions_of(fs, target)]
     reports = verify_logs(spark, fs, logs, task_bytes)
     return [
         (partition, plan_from(report, skip_corrupt=skip_corrupt))
@@ -37,28 +47,20 @@ def plan_repairs(
 
 
 def apply_repairs(
-    spark: SparkSession,
-    fs: FileSystem,
-    planned: list[tuple[Partition, RepairPlan]],
-    *,
-    skip_corrupt: bool,
-) -> None:
-    """Mend the logs, and note in the plans where they end then. Checkpoints are left to the caller."""
+    spark: SparkSession, planned: list[tuple[Partition, RepairPlan]], *, skip_corrupt: bool, now_ms: int
+) -> list[tuple[Partition, Mended]]:
+    """Mend the logs that need it. Checkpoints are left to the caller."""
     refuse_speculation(spark)
-    plans = [plan for _, plan in planned if plan.steps]
-    todo = [
-        (plan.partition.path, surroundings(fs, partition), skip_corrupt)
-        for partition, plan in planned
-        if plan.steps
-    ]
-    for plan, end_offset in zip(plans, run_tasks(spark, _mend, todo), strict=True):
-        plan.end_offset = end_offset
+    todo = [(plan.partition.path, skip_corrupt, now_ms) for _, plan in planned if plan.steps]
+    done = iter(run_tasks(spark, _mend, todo))
+    return [(partition, next(done) if plan.steps else Mended([], plan)) for partition, plan in planned]
 
 
-def _mend(todo: _Todo) -> int:
-    path, around, skip_corrupt = todo
+def _mend(todo: _Todo) -> Mended:
+    path, skip_corrupt, now_ms = todo
     fs = RealFileSystem()
-    plan = plan_repair(fs, list_partition(fs, path), around, lambda _: None, skip_corrupt=skip_corrupt)
-    if plan.steps:
-        mend(fs, plan)
-    return plan.end_offset
+    steps: list[Step] = []
+    left = repair_log(
+        fs, list_partition(fs, path), skip_corrupt=skip_corrupt, now_ms=now_ms, tell=steps.extend
+    )
+    return Mended(steps, left)

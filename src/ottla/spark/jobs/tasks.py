@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ottla.errors import BrokerError, StorageError
-from ottla.spark.session import open_session
+from ottla.spark.session import running_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,11 +39,8 @@ class Place:
 
     @contextmanager
     def session(self, job: str) -> Iterator[SparkSession]:
-        session = open_session(f"ottla {job}", master=self.master, remote=self.remote)
-        try:
+        with running_session(f"ottla {job}", master=self.master, remote=self.remote) as session:
             yield session
-        finally:
-            session.stop()
 
 
 @dataclass(frozen=True, slots=True)

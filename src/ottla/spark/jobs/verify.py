@@ -1,6 +1,7 @@
 """Checks all logs of a data directory: segments in tasks, what they say together on the driver.
 
-A partition that a running broker changed meanwhile, and that looks damaged for it, is checked again in one task.
+A partition that looks damaged because a running broker changed it meanwhile, or because of a file under a wrong name,
+is checked again in one task.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from ottla.logtools.findings import Finding
+from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import DataDir, Partition, SegmentFiles
-from ottla.logtools.verify import LogCheck, LogReport, Surroundings, settle, verify_log
+from ottla.logtools.verify import LogCheck, settle, verify_log
 from ottla.logtools.verify_data_dir import DataDirCheck, partition_findings, surroundings
 from ottla.logtools.verify_segment import check_segment
 from ottla.spark.jobs.tasks import TASK_BYTES, Sized, run_blocks, run_tasks
@@ -72,8 +74,9 @@ def verify_logs(
     for number, check in enumerate(checks):
         report = check.judge(next(found) for _ in check.partition.segments)
         now = settle(fs, check, report)
-        if now is not None:
-            again.append((number, (now, logs[number][1])))
+        is_listed = check.partition.unreadable is None
+        if now is not None or not is_listed or report.may_have_strangers(logs[number][1]):
+            again.append((number, (now or check.partition, logs[number][1])))
         reports.append(report)
     for (number, _), report in zip(again, run_tasks(spark, _again, [log for _, log in again]), strict=True):
         reports[number] = report

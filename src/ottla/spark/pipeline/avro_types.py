@@ -6,7 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ottla.errors import ConfigError
+from ottla.spark.pipeline.avro_logical import logical_type
 from ottla.spark.pipeline.ddl import TIMESTAMP
+from ottla.spark.pipeline.exact import MAX_DIGITS
 
 _PRIMITIVES: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -47,8 +50,11 @@ def _type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
         return named[schema] if schema in named else _PRIMITIVES[schema]
     if isinstance(schema, list):
         return _union([_type(branch, named) for branch in schema if branch != "null"])
-    if (logical := schema.get("logicalType")) == "decimal":
-        return pa.decimal128(schema["precision"], schema.get("scale", 0))
+    if (logical := logical_type(schema)) == "decimal":
+        precision, scale = schema["precision"], schema.get("scale", 0)
+        if precision > MAX_DIGITS:
+            raise ConfigError(f"decimal({precision}, {scale}): tables hold up to {MAX_DIGITS} digits")
+        return pa.decimal128(precision, scale)
     if logical in _LOGICAL:
         return _LOGICAL[logical]
     match schema["type"]:
@@ -74,9 +80,10 @@ def _union(branches: list[pa.DataType]) -> pa.DataType:
         return pa.null()
     try:
         columns = [pa.schema([("union", branch)]) for branch in branches]
-        return pa.unify_schemas(columns, promote_options="permissive").field(0).type
+        kind = pa.unify_schemas(columns, promote_options="permissive").field(0).type
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.string()
+    return pa.string() if pa.types.is_decimal256(kind) else kind
 
 
 def converted(value: Any, kind: pa.DataType) -> Any:
@@ -84,6 +91,8 @@ def converted(value: Any, kind: pa.DataType) -> Any:
     if value is None or not (pa.types.is_string(kind) or pa.types.is_nested(kind)):
         return value
     if pa.types.is_string(kind):
+        if isinstance(value, bytes):
+            return value.decode()  # a text made of bytes is their own, or none
         return value if isinstance(value, str) else str(value)
     if pa.types.is_list(kind):
         return [converted(one, kind.value_type) for one in value]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import make_decoder
+from ottla.spark.pipeline.decode import make_decoder, metadata_names
+from ottla.spark.pipeline.names import Clashes, told, without_clashes
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.plan import read_split
 from ottla.spark.ranges import Split
@@ -31,21 +32,42 @@ def grows(pipeline: Pipeline) -> bool:
 
 
 def find_columns(
-    pipeline: Pipeline, checkpoint: Checkpoint, options: ReadOptions, splits: Sequence[Split]
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    options: ReadOptions,
+    splits: Sequence[Split],
+    note: Callable[[str], None],
 ) -> pa.Schema | None:
     """The columns that a batch is decoded to."""
     if not is_found(pipeline):
+        make_decoder(
+            pipeline.decode, pipeline.decode.schema, grow=False
+        )  # what is wrong with them is told here
         return pipeline.decode.schema
     known = checkpoint.schema()
+    found, clashes = known, Clashes()
     # A query has to know its columns before it runs: then new ones are looked for in a sample of each batch.
-    if known is None or (grows(pipeline) and pipeline.has_transform):
-        found = infer(pipeline, sample(options, splits, SAMPLE_ROWS), known)
+    if found is None or (grows(pipeline) and pipeline.has_transform):
+        found, clashes = infer(pipeline, sample(options, splits, SAMPLE_ROWS), found)
         if not found.names:
             raise PipelineError("no columns were found: no record of the sample decodes; give a schema")
-        if known is None or not found.equals(known):
-            checkpoint.save_schema(found)
-        known = found
-    return known
+    found, more = without_clashes(found, metadata_names(pipeline.decode))
+    if clashes := clashes | more:
+        told = told_of(pipeline, clashes)
+        if not grows(pipeline):
+            raise PipelineError(told)
+        note(told)
+    if known is None or not found.equals(known):
+        checkpoint.save_schema(found)
+    return found
+
+
+def told_of(pipeline: Pipeline, clashes: Clashes) -> str:
+    """What is done about names that differ only in case."""
+    left_out, kept = next(iter(clashes.items()))
+    if grows(pipeline):
+        return f"{told(clashes)}; {kept} is kept, and {left_out} passed over"
+    return f"{told(clashes)}; give a schema, or evolve_schema = true, which keeps {kept} and passes over {left_out}"
 
 
 def sample(options: ReadOptions, splits: Sequence[Split], count: int) -> Iterator[pa.RecordBatch]:
@@ -59,16 +81,21 @@ def sample(options: ReadOptions, splits: Sequence[Split], count: int) -> Iterato
                 break
 
 
-def infer(pipeline: Pipeline, batches: Iterable[pa.RecordBatch], known: pa.Schema | None = None) -> pa.Schema:
-    """The columns of some records, beside those that are known."""
+def infer(
+    pipeline: Pipeline, batches: Iterable[pa.RecordBatch], known: pa.Schema | None = None
+) -> tuple[pa.Schema, Clashes]:
+    """The columns of some records, beside those that are known; and names that no table can have beside them."""
     decoder = make_decoder(pipeline.decode, known, grow=True)
     for batch in batches:
         decoder.decode(batch)
-    return decoder.columns
+    return decoder.columns, decoder.clashes
 
 
 def merged(known: pa.Schema | None, seen: Sequence[pa.Schema]) -> pa.Schema:
-    """All columns; numbers of different width get the wider type, other differences keep the first."""
+    """All columns; numbers of different width get the wider type, other differences keep the first.
+
+    Of names that differ only in case, the first is kept.
+    """
     result = known
     for schema in seen:
         if result is None:
@@ -81,7 +108,7 @@ def merged(known: pa.Schema | None, seen: Sequence[pa.Schema]) -> pa.Schema:
             elif result.field(at).type != column.type:
                 result = result.set(at, _wider(result.field(at), column))
     assert result is not None
-    return result
+    return without_clashes(result)[0]
 
 
 def _wider(known: pa.Field, seen: pa.Field) -> pa.Field:

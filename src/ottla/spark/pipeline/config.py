@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.errors import ConfigError, PipelineFileError
-from ottla.spark.pipeline.ddl import parse_schema
+from ottla.spark.pipeline.ddl import parse_schema, type_name
 from ottla.spark.pipeline.keys import SECTIONS
+from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.toml_file import TomlFile
 
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
@@ -187,6 +188,9 @@ class _Builder:
         self._check_decode(keys)
         try:
             schema = parse_schema(keys["schema"]) if keys["schema"] else None
+            if schema is not None:
+                check_names(schema, [f"_{name}" for name in keys["metadata"] or ()])
+                _check_types(schema, keys["value"])
         except ConfigError as error:
             raise self._toml.complain(str(error), "decode", "schema") from None
         quarantine = keys["quarantine"]
@@ -282,3 +286,10 @@ class _Builder:
                 'write "available_now", or a pause such as "10 seconds" or "2 minutes"', "run", "trigger"
             )
         return float(match[1]) * unit
+
+
+def _check_types(schema: pa.Schema, value: str) -> None:
+    for field in schema:
+        kind = type_name(field.type)
+        if (value == "csv" and pa.types.is_nested(field.type)) or "map<" in kind:
+            raise ConfigError(f"column {field.name}: a {kind} cannot be read from {value}")

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from ottla.spark.pipeline.config import Decode
 from ottla.spark.pipeline.ddl import TIMESTAMP
+from ottla.spark.pipeline.exact import exact_cast
+from ottla.spark.pipeline.names import Clashes, check_names
 
 NO_VALUE = "the record has no value"
 _METADATA_TYPES: dict[str, pa.DataType] = {
@@ -28,13 +30,18 @@ SOURCE_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 class DecodeError(ValueError):
-    """A block of values that does not decode; of one value alone, why."""
+    """A block of values that does not decode; of one value alone, why, and in which column if it is one's fault."""
+
+    def __init__(self, why: str, column: str | None = None) -> None:
+        super().__init__(f"{column}: {why}" if column else why)
+        self.column = column
 
 
 class Format(Protocol):
-    """How values are written. `schema` may grow while blocks are decoded."""
+    """How values are written. `schema` may grow while blocks are decoded; `clashes` is what it did not take up."""
 
     schema: pa.Schema
+    clashes: Clashes
 
     def block(self, values: pa.Array) -> pa.Table:
         """One row for each value (none is null), or DecodeError."""
@@ -54,6 +61,10 @@ class Decoder(Protocol):
     def columns(self) -> pa.Schema:
         """The decoded columns known by now, without metadata."""
 
+    @property
+    def clashes(self) -> Clashes:
+        """Names that were met and passed over, because a column has the same in another case."""
+
     def decode(self, raw: pa.RecordBatch) -> Decoded: ...
 
 
@@ -62,6 +73,7 @@ class RecordDecoder:
 
     def __init__(self, *, text: bool) -> None:
         self._text = text
+        self.clashes: Clashes = {}
         value = pa.string() if text else pa.binary()
         kinds = _METADATA_TYPES | {"value": value}
         self.columns = pa.schema([(name, kinds[name]) for name in SOURCE_COLUMNS])
@@ -98,6 +110,10 @@ class BlockDecoder:
     @property
     def columns(self) -> pa.Schema:
         return self._form.schema
+
+    @property
+    def clashes(self) -> Clashes:
+        return self._form.clashes
 
     def decode(self, raw: pa.RecordBatch) -> Decoded:
         values = raw.column("value")
@@ -157,7 +173,7 @@ def row_schema(columns: pa.Schema, metadata: tuple[str, ...]) -> pa.Schema:
 
 
 def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with exactly a schema's columns, in its order; what it lacks is null."""
+    """A table with exactly a schema's columns, in its order; what it lacks is null, what does not fit DecodeError."""
     if table.schema.equals(schema):
         return table
     columns = []
@@ -168,21 +184,23 @@ def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
         elif table.schema.field(index).type == field.type:
             columns.append(table.column(index))
         else:
-            columns.append(reshaped(table.column(index), field.type))
+            try:
+                columns.append(reshaped(table.column(index), field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise DecodeError(str(error), field.name) from None
     return pa.table(columns, schema=schema)
 
 
 def reshaped(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """A column as another type; structs get the fields that they lack as null."""
+    """A column as another type, every value equal; structs get the fields that they lack as null."""
     if column.type == kind:
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([reshaped(chunk, kind) for chunk in column.chunks], kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(column.type):
-        there = {field.name for field in column.type}
         children = [
-            reshaped(pc.struct_field(column, field.name), field.type)
-            if field.name in there
+            reshaped(pc.struct_field(column, [at]), field.type)
+            if (at := column.type.get_field_index(field.name)) >= 0
             else pa.nulls(len(column), field.type)
             for field in kind
         ]
@@ -193,7 +211,7 @@ def reshaped(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.Chunke
         ends = pc.cumulative_sum(lengths.cast(pa.int32()))
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
         return pa.ListArray.from_arrays(offsets, items, type=kind, mask=column.is_null())
-    return column.cast(kind)
+    return exact_cast(column, kind)
 
 
 def _kept(pieces: list[tuple[int, int, pa.Table]]) -> pa.Array:
@@ -209,7 +227,14 @@ def make_decoder(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Decod
     """
     if spec.value in ("raw", "utf8"):
         return RecordDecoder(text=spec.value == "utf8")
-    return BlockDecoder(_format(spec, schema, grow=grow), spec.metadata)
+    form = _format(spec, schema, grow=grow)
+    if not grow:
+        check_names(form.schema, metadata_names(spec))
+    return BlockDecoder(form, spec.metadata)
+
+
+def metadata_names(spec: Decode) -> tuple[str, ...]:
+    return tuple(f"_{name}" for name in spec.metadata)
 
 
 def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
@@ -217,7 +242,7 @@ def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
         case "json":
             from ottla.spark.pipeline.decode_json import Json
 
-            return Json(schema or pa.schema([]), grow=grow)
+            return Json(schema or pa.schema([]), grow=grow, taken=metadata_names(spec))
         case "csv":
             from ottla.spark.pipeline.decode_csv import Csv
 

@@ -15,11 +15,15 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.errors import ConfigError
+from ottla.spark.pipeline.avro_logical import strict
 from ottla.spark.pipeline.avro_types import arrow_schema, converted
 from ottla.spark.pipeline.config import Decode
-from ottla.spark.pipeline.decode import DecodeError
+from ottla.spark.pipeline.decode import DecodeError, aligned, metadata_names
+from ottla.spark.pipeline.exact import MAX_DIGITS
+from ottla.spark.pipeline.names import Clashes, without_clashes
 
 _FRAME = struct.Struct(">bI")
 _TIMEOUT_S = 10
@@ -31,6 +35,7 @@ class Avro:
     def __init__(self, schema: Any) -> None:
         self._parsed = schema
         self.schema = arrow_schema(schema)
+        self.clashes: Clashes = {}
 
     def block(self, values: pa.Array) -> pa.Table:
         return _table([_read(value, self._parsed, None) for value in values.to_pylist()], self.schema)
@@ -40,24 +45,52 @@ class ConfluentAvro:
     """Values that name their writer's schema. Rows have the reader's columns, or those of all schemas seen."""
 
     def __init__(
-        self, schemas: SchemaSource, reader: Any | None, schema: pa.Schema | None, *, grow: bool
+        self,
+        schemas: SchemaSource,
+        reader: Any | None,
+        schema: pa.Schema | None,
+        *,
+        grow: bool,
+        taken: tuple[str, ...] = (),
     ) -> None:
         self._schemas = schemas
         self._reader = reader
         self._grow = grow
-        self._seen: set[int] = set()
+        self._taken = taken
+        self.clashes: Clashes = {}
+        self._columns: dict[int, pa.Schema] = {}  # of each writer's schema, by its id
         self.schema = arrow_schema(reader) if reader is not None else schema or pa.schema([])
 
     def block(self, values: pa.Array) -> pa.Table:
-        rows = []
-        for value in values.to_pylist():
+        rows: dict[int, list[Any]] = {}
+        places: dict[int, list[int]] = {}
+        for place, value in enumerate(values.to_pylist()):
             number, body = _unframed(value)
             writer = self._schemas.get(number)
-            if number not in self._seen and self._grow and self._reader is None:
-                self.schema = _merged(self.schema, arrow_schema(writer))
-                self._seen.add(number)
-            rows.append(_read(body, writer, self._reader))
-        return _table(rows, self.schema)
+            if number not in self._columns:
+                self._columns[number] = self._columns_of(writer)
+            rows.setdefault(number, []).append(_read(body, writer, self._reader))
+            places.setdefault(number, []).append(place)
+        # First as each was written, then as the column is: so a value that does not fit is found.
+        tables = [
+            aligned(_table(found, self._columns[number]), self.schema) for number, found in rows.items()
+        ]
+        if len(tables) == 1:
+            return tables[0]
+        order = pa.array([place for number in rows for place in places[number]], pa.int64())
+        return pa.concat_tables(tables).take(pc.sort_indices(order))
+
+    def _columns_of(self, writer: Any) -> pa.Schema:
+        if self._reader is not None:
+            return self.schema
+        try:
+            columns = arrow_schema(writer)
+        except ConfigError as error:
+            raise DecodeError(str(error)) from None
+        if self._grow:
+            self.schema, clashes = without_clashes(_merged(self.schema, columns), self._taken)
+            self.clashes |= clashes
+        return columns
 
 
 class SchemaSource:
@@ -79,13 +112,14 @@ def make_avro(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Avro | C
     reader = _from_file(spec.schema_file) if spec.schema_file else None
     if spec.value == "avro":
         return Avro(reader)
-    return ConfluentAvro(SchemaSource(spec.registry, spec.schemas), reader, schema, grow=grow)
+    source, taken = SchemaSource(spec.registry, spec.schemas), metadata_names(spec)
+    return ConfluentAvro(source, reader, schema, grow=grow, taken=taken)
 
 
 @lru_cache(maxsize=1000)
 def _from_file(path: str) -> Any:
     try:
-        return fastavro.parse_schema(json.loads(Path(path).read_text(encoding="utf-8")))
+        return strict(fastavro.parse_schema(json.loads(Path(path).read_text(encoding="utf-8"))))
     except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
         raise ConfigError(f"{path} is not an Avro schema: {error}") from None
 
@@ -112,7 +146,7 @@ def _from_registry(url: str, number: int) -> Any:
     named: dict[str, Any] = {}
     for reference in found.get("references", ()):
         raise DecodeError(f"schema {number} refers to {reference.get('name')}; references are not followed")
-    return fastavro.parse_schema(json.loads(found["schema"]), named)
+    return strict(fastavro.parse_schema(json.loads(found["schema"]), named))
 
 
 def _unframed(value: bytes) -> tuple[int, bytes]:
@@ -135,18 +169,26 @@ def _read(value: bytes, writer: Any, reader: Any | None) -> Any:
 
 def _table(rows: list[Any], schema: pa.Schema) -> pa.Table:
     plain = [row if isinstance(row, dict) else {"value": row} for row in rows]
-    try:
-        columns = [
-            pa.array([converted(row.get(field.name), field.type) for row in plain], field.type)
-            for field in schema
-        ]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise DecodeError(str(error)) from None
+    columns = []
+    for field in schema:
+        try:
+            columns.append(
+                pa.array([converted(row.get(field.name), field.type) for row in plain], field.type)
+            )
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
+            raise DecodeError(str(error), field.name) from None
     return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def _merged(known: pa.Schema, found: pa.Schema) -> pa.Schema:
     try:
-        return pa.unify_schemas([known, found], promote_options="permissive")
+        merged = pa.unify_schemas([known, found], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DecodeError(f"this schema does not go with those before: {error}") from None
+    for field in merged:
+        if pa.types.is_decimal256(field.type):
+            raise DecodeError(
+                f"this schema does not go with those before: together they need more than {MAX_DIGITS} digits",
+                field.name,
+            )
+    return merged

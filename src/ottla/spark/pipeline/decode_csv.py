@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from ottla.spark.pipeline.ddl import TIMESTAMP
-from ottla.spark.pipeline.decode import DecodeError
+from ottla.spark.pipeline.ddl import type_name
+from ottla.spark.pipeline.decode import DecodeError, reshaped
+from ottla.spark.pipeline.exact import MAX_DIGITS, check_nulls, timeless
+from ottla.spark.pipeline.names import Clashes
 
 _SMALLEST_BLOCK_BYTES = 64
+_DIGITS = r"^-?[0-9]+$"
+_INFINITE = r"^(?i)[+-]?inf(inity)?$"
 
 
 class Csv:
@@ -17,10 +23,9 @@ class Csv:
 
     def __init__(self, schema: pa.Schema, delimiter: str) -> None:
         self.schema = schema
+        self.clashes: Clashes = {}
         names = schema.names
-        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-        if nested:
-            raise DecodeError(f"{nested[0]}: a csv field is no array, struct or map")
+        self._has_integers = any(pa.types.is_integer(field.type) for field in schema)
         self._parsing = pv.ParseOptions(
             delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False
         )
@@ -46,17 +51,56 @@ class Csv:
         try:
             rows = pv.read_csv(pa.BufferReader(joined), reading, self._parsing, self._converting)
         except pa.ArrowInvalid as error:
-            raise DecodeError(str(error).removeprefix("CSV parse error: ")) from None
+            raise self._told(error) from None
         if rows.num_rows != len(values):
             raise DecodeError("a quote is not closed" if len(values) == 1 else "rows do not match")
+        if (name := check_nulls(rows, self.schema)) is not None:
+            raise DecodeError("null is not allowed", name)
+        self._check_numbers(joined, rows, reading)
+        columns = []
         for field in self.schema:
-            if not field.nullable and rows.column(field.name).null_count:
-                raise DecodeError(f"{field.name} is null")
-        try:
-            columns = [_from_wire(rows.column(field.name), field.type) for field in self.schema]
-        except pa.ArrowInvalid as error:
-            raise DecodeError(str(error)) from None
-        return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in self.schema]))
+            try:
+                column = reshaped(rows.column(field.name), field.type)
+                if pa.types.is_decimal(field.type):
+                    column.validate(full=True)  # the digits that it has now
+                columns.append(column)
+            except pa.ArrowInvalid as error:
+                raise DecodeError(str(error), field.name) from None
+        found = pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in self.schema]))
+        if (name := timeless(found)) is not None:
+            raise DecodeError("not between the years 1 and 9999", name)
+        return found
+
+    def _check_numbers(self, joined: pa.Buffer, rows: pa.Table, reading: pv.ReadOptions) -> None:
+        """The parser takes 0xFF for a number, -1 in a byte, and makes one that is too large infinite."""
+        text = joined.to_pybytes() if self._has_integers else b""
+        # To look for one letter is ten times as quick as for two.
+        is_hex = (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
+        suspects = {
+            field.name: _INFINITE if pa.types.is_floating(field.type) else _DIGITS
+            for field in self.schema
+            if (is_hex and pa.types.is_integer(field.type))
+            or (pa.types.is_floating(field.type) and pc.any(pc.is_inf(rows.column(field.name))).as_py())
+        }
+        if not suspects:
+            return
+        converting = pv.ConvertOptions(
+            column_types=dict.fromkeys(self.schema.names, pa.string()), include_columns=list(suspects)
+        )
+        texts = pv.read_csv(pa.BufferReader(joined), reading, self._parsing, converting)
+        for name, pattern in suspects.items():
+            column, kind = rows.column(name), self.schema.field(name).type
+            doubtful = pc.is_inf(column) if pattern is _INFINITE else column.is_valid()
+            fits = pc.match_substring_regex(pc.utf8_trim_whitespace(texts.column(name)), pattern)
+            if pc.any(pc.and_(doubtful, pc.invert(fits))).as_py():
+                raise DecodeError(f"not a number, or too large for {type_name(kind)}", name)
+
+    def _told(self, error: Exception) -> DecodeError:
+        """The parser's words, with the column's name in place of its number, and without a count of rows."""
+        found = re.fullmatch(r"In CSV column #(\d+): (?:Row #\d+: )?(.*)", str(error), re.DOTALL)
+        if found is None:
+            return DecodeError(str(error).removeprefix("CSV parse error: "))
+        return DecodeError(found[2], self.schema.names[int(found[1])])
 
     def _texts(self, values: pa.Array) -> pa.Array:
         try:
@@ -73,16 +117,7 @@ class Csv:
 
 
 def _wire_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_timestamp(kind) else kind
-
-
-def _from_wire(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Times with a zone or without one (which means UTC); digits behind the sixth of a second are cut off."""
-    if not pa.types.is_timestamp(kind):
-        return column
-    texts = pc.replace_substring_regex(column, r"(\.\d{6})\d+", r"\1")
-    zoned = pc.match_substring_regex(texts, r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
-    nothing = pa.scalar(None, pa.string())
-    here = pc.if_else(zoned, nothing, texts).cast(pa.timestamp("us"))
-    there = pc.if_else(zoned, texts, nothing).cast(TIMESTAMP)
-    return pc.coalesce(pc.assume_timezone(here, "UTC"), there).cast(kind)
+    """What the parser does not read, or reads wrong, comes as a text first."""
+    # It counts a decimal's digits before it scales it; what has no room for both would wrap round.
+    wraps = pa.types.is_decimal(kind) and kind.precision + kind.scale > MAX_DIGITS
+    return pa.string() if pa.types.is_timestamp(kind) or wraps else kind

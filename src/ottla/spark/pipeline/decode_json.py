@@ -2,54 +2,114 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from ottla.spark.pipeline.ddl import TIMESTAMP
 from ottla.spark.pipeline.decode import DecodeError, aligned
+from ottla.spark.pipeline.exact import check_nulls, leaves, mapped, roomy, timeless
+from ottla.spark.pipeline.names import Clashes, without_clashes
 
 _SMALLEST_BLOCK_BYTES = 64
 # Arrow builds the type of what it infers recursively: a value of 100,000 brackets would end the process.
 _MAX_DEPTH = 200
+_HUGE = "\0huge"
+_SAID = re.compile(rb'("(?:[^"\\]|\\.)*")|-?Inf(?:inity)?')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class Json:
     """Values that are one JSON object each. Fields that are not asked for are passed over, or taken up (grow)."""
 
-    def __init__(self, schema: pa.Schema, *, grow: bool) -> None:
+    def __init__(self, schema: pa.Schema, *, grow: bool, taken: tuple[str, ...] = ()) -> None:
         self.schema = schema
+        self.clashes: Clashes = {}
         self._grow = grow
+        self._taken = taken
 
     def block(self, values: pa.Array) -> pa.Table:
         joined = _joined(values, check_depth=self._grow)
-        if self._grow:
-            seen, _ = _parse(joined, len(values), self.schema, grow=True)
-            self.schema = _grown_schema(self.schema, seen.schema)
-        # Read again with what is known now: a text that looks like a time stays a text.
-        rows, schema = _parse(joined, len(values), self.schema, grow=False)
         try:
-            rows = aligned(rows, schema)
-        except pa.ArrowInvalid as error:
-            raise DecodeError(str(error)) from None
-        _check_nulls(rows, self.schema)
-        return rows
+            if self._grow:
+                seen = _read(joined, wire_schema(self.schema), len(values), grow=True)
+                grown = _grown_schema(self.schema, seen.schema)
+                self.schema, clashes = without_clashes(grown, self._taken)
+                self.clashes |= clashes
+            # Read again with what is known now: a text that looks like a time stays a text.
+            return _decoded(joined, len(values), self.schema)
+        except DecodeError as error:
+            if len(values) > 1:
+                raise  # it will be cut in pieces
+            raise _named(error, joined, self.schema) from None
 
 
-def _parse(joined: pa.Buffer, count: int, schema: pa.Schema, *, grow: bool) -> tuple[pa.Table, pa.Schema]:
-    """What the parser makes of it, and the schema that the rows shall have."""
+def _decoded(joined: pa.Buffer, count: int, schema: pa.Schema) -> pa.Table:
     loose = pa.schema([field.with_nullable(True) for field in schema])
+    texts = wire_schema(schema, _TEXTS)
     try:
-        rows = _read(joined, wire_schema(schema), grow=grow)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        rows = _with_nanoseconds(joined, schema, grow=grow)
-        if rows is None:
-            raise DecodeError(_reason(error)) from None
-    if rows.num_rows != count:
-        raise DecodeError("more than one JSON object in a value" if count == 1 else "rows do not match")
-    return rows, loose
+        rows = aligned(_read(joined, wire_schema(schema), count), loose)
+    except DecodeError:
+        if texts.equals(wire_schema(schema)):
+            raise
+        # Once more with times as texts: the parser takes no more than six digits of a second.
+        rows = aligned(_read(joined, texts, count), loose)
+    _check_floats(rows, joined, loose)
+    if (name := timeless(rows)) is not None:
+        raise DecodeError("not between the years 1 and 9999", name)
+    if (name := check_nulls(rows, schema)) is not None:
+        raise DecodeError("null is not allowed", name)
+    return rows
+
+
+def _check_floats(rows: pa.Table, joined: pa.Buffer, schema: pa.Schema) -> None:
+    """The parser makes a number that is too large for its type infinite; only one that says Infinity may be."""
+    if not _infinite(rows):
+        return
+    unsaid = _SAID.sub(lambda found: found[1] or b"null", joined.to_pybytes())
+    if _infinite(_read(pa.py_buffer(unsaid), wire_schema(schema, _TEXTS), rows.num_rows)):
+        raise DecodeError("a number is too large for its type")
+
+
+def _infinite(rows: pa.Table) -> bool:
+    return any(
+        pc.any(pc.is_inf(leaf)).as_py()
+        for name, column in zip(rows.column_names, rows.columns, strict=True)
+        for chunk in column.chunks
+        for _, leaf in leaves(chunk, name)
+        if pa.types.is_floating(leaf.type)
+    )
+
+
+def _named(error: DecodeError, joined: pa.Buffer, schema: pa.Schema) -> DecodeError:
+    """What is wrong with one value, with the name of the column that does not fit."""
+    try:
+        _read(joined, pa.schema([]), 1, grow=False)
+    except DecodeError as found:
+        return DecodeError(str(found), _too_big(joined))  # no JSON, whatever the columns
+    for field in schema:
+        try:
+            _decoded(joined, 1, pa.schema([field]))
+        except DecodeError as found:
+            return found if found.column else DecodeError(str(found), field.name)
+    return error
+
+
+def _too_big(joined: pa.Buffer) -> str | None:
+    """The field with a number that no double can hold: the parser does not even pass over it."""
+
+    def looked_at(digits: str) -> str:
+        return _HUGE if math.isinf(float(digits)) else ""
+
+    try:
+        value = json.loads(joined.to_pybytes(), parse_float=looked_at, parse_int=looked_at)
+    except (ValueError, RecursionError):
+        return None
+    return next((name for name in value if json.dumps(_HUGE) in json.dumps(value[name])), None)
 
 
 def infer(values: pa.Array) -> pa.Schema:
@@ -100,53 +160,36 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _read(joined: pa.Buffer, schema: pa.Schema, *, grow: bool) -> pa.Table:
-    return pj.read_json(
-        pa.BufferReader(joined),
-        pj.ReadOptions(use_threads=False, block_size=max(joined.size + 1, _SMALLEST_BLOCK_BYTES)),
-        pj.ParseOptions(
-            explicit_schema=schema,
-            newlines_in_values=True,
-            unexpected_field_behavior="infer" if grow else "ignore",
-        ),
-    )
-
-
-def _with_nanoseconds(joined: pa.Buffer, schema: pa.Schema, *, grow: bool) -> pa.Table | None:
-    """Once more for times with more than six digits of a second, which are cut off."""
-    finer = pa.schema([_finer(field) for field in wire_schema(schema)])
-    if finer.equals(wire_schema(schema)):
-        return None
+def _read(joined: pa.Buffer, schema: pa.Schema, count: int, *, grow: bool = False) -> pa.Table:
     try:
-        rows = _read(joined, finer, grow=grow)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    for index, field in enumerate(schema):
-        at = rows.schema.get_field_index(field.name)
-        if finer.field(index).type != field.type and pa.types.is_timestamp(field.type):
-            rows = rows.set_column(at, field, rows.column(at).cast(field.type, safe=False))
+        rows = pj.read_json(
+            pa.BufferReader(joined),
+            pj.ReadOptions(use_threads=False, block_size=max(joined.size + 1, _SMALLEST_BLOCK_BYTES)),
+            pj.ParseOptions(
+                explicit_schema=schema,
+                newlines_in_values=True,
+                unexpected_field_behavior="infer" if grow else "ignore",
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DecodeError(_reason(error)) from None
+    if rows.num_rows != count:
+        raise DecodeError("more than one JSON object in a value" if count == 1 else "rows do not match")
     return rows
 
 
-def _finer(field: pa.Field) -> pa.Field:
-    if pa.types.is_timestamp(field.type):
-        return field.with_type(pa.timestamp("ns", field.type.tz))
-    return field
+# How types are asked for, where the parser cannot give them as they are wanted.
+_DATES = {pa.date32(): pa.string()}  # it reads dates only as numbers of days
+_TEXTS = _DATES | {TIMESTAMP: pa.string(), pa.timestamp("us"): pa.string()}
 
 
-def wire_schema(schema: pa.Schema) -> pa.Schema:
-    """What to ask the parser for: it reads dates only as numbers of days, so they come as texts first."""
-    return pa.schema([field.with_type(_wire_type(field.type)).with_nullable(True) for field in schema])
+def wire_schema(schema: pa.Schema, instead: dict[pa.DataType, pa.DataType] = _DATES) -> pa.Schema:
+    """What to ask the parser for."""
 
+    def wire(kind: pa.DataType) -> pa.DataType:
+        return instead.get(kind, roomy(kind))
 
-def _wire_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_date(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field("element", _wire_type(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _wire_type(field.type)) for field in kind])
-    return kind
+    return pa.schema([pa.field(field.name, mapped(field.type, wire)) for field in schema])
 
 
 def _grown_schema(known: pa.Schema, seen: pa.Schema) -> pa.Schema:
@@ -183,12 +226,6 @@ def _lasting(kind: pa.DataType) -> pa.DataType | None:
         fields = [(field, found) for field in kind if (found := _lasting(field.type)) is not None]
         return pa.struct([field.with_type(found) for field, found in fields]) if fields else None
     return kind
-
-
-def _check_nulls(rows: pa.Table, schema: pa.Schema) -> None:
-    for field in schema:
-        if not field.nullable and rows.column(field.name).null_count:
-            raise DecodeError(f"{field.name} is null")
 
 
 def _reason(error: Exception) -> str:

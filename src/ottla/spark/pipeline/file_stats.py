@@ -47,7 +47,8 @@ def _text(value: Any) -> Any:
         return value
     if isinstance(value, datetime):
         # Readers take milliseconds here: a bound must not be cut to below the value.
-        return f"{value:%Y-%m-%dT%H:%M:%S.%f}Z" if value.tzinfo else f"{value:%Y-%m-%dT%H:%M:%S.%f}"
+        text = value.replace(tzinfo=None).isoformat(timespec="microseconds")
+        return f"{text}Z" if value.tzinfo else text
     if isinstance(value, date):
         return value.isoformat()
     return None

@@ -22,15 +22,15 @@ from ottla.spark import offsets as offset_math
 from ottla.spark.loss import DataLostError
 from ottla.spark.offsets import Offsets
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
-from ottla.spark.pipeline.columns import find_columns, grows, merged
+from ottla.spark.pipeline.columns import find_columns, grows, merged, told_of
 from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.sinks.base import Commit
 from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Reading, Result
-from ottla.spark.plan import plan_splits
 from ottla.spark.stream import Position, StreamPlan
 
 
@@ -82,6 +82,7 @@ class Runner:
         self._options = reader_options(pipeline)
         self._checkpoint = Checkpoint(pipeline.checkpoint)
         self._summary = Summary()
+        self._told: set[str] = set()  # names of which it was said that they are passed over
 
     def run(self, *, once: bool = False) -> Summary:
         """Until there is nothing more (available_now, once), or until it is interrupted."""
@@ -133,7 +134,7 @@ class Runner:
         while (end := source.next(position)) != position:
             # Partitions that are new stand at their first record in `end`, and are read by the next batch.
             start = {partition: position.offsets.get(partition, at) for partition, at in end.offsets.items()}
-            splits = plan_splits(self._options, start, end.offsets)
+            splits = source.splits(Position(start, end.topic_ids), end)
             if splits:
                 plan = Plan(batch, Position(start, end.topic_ids), end, tuple(splits))
                 self._do(plan, behind=offset_math.count(end.offsets, source.newest().offsets))
@@ -168,6 +169,20 @@ class Runner:
         began = time.time()
         self._checkpoint.save_plan(plan)
         self._watcher.planned(plan, behind)
+        try:
+            facts = self._land(plan, began)
+        except BaseException:
+            self._target.give_up(self._app_id)
+            raise
+        self._watcher.committed(plan, facts)
+        self._count(facts)
+        if self._pipeline.source.group:
+            self._tell_group(plan.end.offsets)
+        every = self._pipeline.sink.compact_every
+        if every and (plan.batch + 1) % every == 0:
+            self._watcher.note(f"compacted: {self._target.compact()}")
+
+    def _land(self, plan: Plan, began: float) -> dict[str, Any]:
         results = self._written(plan)
         self._watcher.written(plan, results)
         facts = _facts(plan, results, began)
@@ -184,16 +199,12 @@ class Runner:
             ),
             results,
         )
-        self._watcher.committed(plan, facts)
-        self._count(facts)
-        if self._pipeline.source.group:
-            self._tell_group(plan.end.offsets)
-        every = self._pipeline.sink.compact_every
-        if every and (plan.batch + 1) % every == 0:
-            self._watcher.note(f"compacted: {self._target.compact()}")
+        return facts
 
     def _written(self, plan: Plan) -> list[Result]:
-        columns = find_columns(self._pipeline, self._checkpoint, self._options, plan.splits)
+        columns = find_columns(
+            self._pipeline, self._checkpoint, self._options, plan.splits, self._watcher.note
+        )
         if self._engine is None:
             self._engine = self._make_engine()
         while True:
@@ -213,13 +224,21 @@ class Runner:
             seen = [result.decoded for result in results if result.decoded is not None]
             if not reading.grow or not seen:
                 return results
+            self._tell_clashes({name: kept for one in results for name, kept in one.clashes.items()})
             known = merged(columns, seen)
             if columns is None or not known.equals(columns):
                 self._checkpoint.save_schema(known)
-            if all(known.field(column.name).type == column.type for one in seen for column in one):
+            kinds = {column.name: column.type for column in known}
+            if all(kinds.get(column.name) == column.type for one in seen for column in one):
                 return results
-            # Two tasks took up the same new column with different types: once more, with one type for both.
+            # Two tasks took up the same new column with different types, or in another case: once more, with one.
             columns = known
+
+    def _tell_clashes(self, clashes: Clashes) -> None:
+        new = {name: kept for name, kept in clashes.items() if name not in self._told}
+        if new:
+            self._watcher.note(told_of(self._pipeline, new))
+            self._told |= new.keys()
 
     def _put_aside(self, plan: Plan, results: Sequence[Result], facts: dict[str, Any]) -> None:
         files = [file for result in results for file in result.bad_files]

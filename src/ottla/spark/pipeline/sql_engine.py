@@ -10,7 +10,6 @@ import dataclasses
 import importlib
 import os
 import pickle
-import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.decode import aligned, make_decoder, row_schema
 from ottla.spark.pipeline.expect import sql_failure
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
+from ottla.spark.pipeline.receipts import Receipts
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, TableWriter
 from ottla.spark.pipeline.tasks import (
@@ -49,7 +49,7 @@ class SourceRows:
 
     reading: Reading
     bad_layout: Layout
-    receipts: str
+    receipts: Receipts
     schema: pa.Schema
     origin: bool
 
@@ -60,14 +60,7 @@ class SourceRows:
                 reader = RowReader(self.reading, bad_rows.write)
                 for rows in reader.rows(index, self.origin):
                     yield from aligned(rows, self.schema).combine_chunks().to_batches()
-                self._leave(index, Result(Taken(), reader.read, reader.bad, bad_rows.close()))
-
-    def _leave(self, index: int, receipt: Result) -> None:
-        os.makedirs(self.receipts, exist_ok=True)
-        name = os.path.join(self.receipts, f"{index}-{uuid.uuid4().hex}")
-        with open(f"{name}.tmp", "wb") as file:
-            pickle.dump(receipt, file)
-        Path(f"{name}.tmp").replace(f"{name}.receipt")
+                self.receipts.leave(index, Result(Taken(), reader.read, reader.bad, bad_rows.close()))
 
 
 @dataclass(frozen=True)
@@ -100,7 +93,7 @@ class SqlBatch:
         self._pipeline = pipeline
         self._bad_layout = bad_layout
         self._spark_checks = spark_checks
-        self._receipts = os.path.join(bad_layout.directory, f"_ottla_receipts-{uuid.uuid4().hex}")
+        self._receipts = Receipts(os.path.join(bad_layout.directory, f"_ottla_receipts-{uuid.uuid4().hex}"))
         columns = make_decoder(reading.decode, reading.schema, grow=False).columns
         self._columns = row_schema(columns, reading.decode.metadata)
         # Columns must be known before the query is: new ones were looked for in a sample of this batch.
@@ -109,6 +102,8 @@ class SqlBatch:
         )
 
     def land(self, destination: Destination) -> list[Result]:
+        from ottla.spark.writer import arrow_schema
+
         if not self._reading.splits:
             return []
         try:
@@ -116,11 +111,11 @@ class SqlBatch:
             rows = transformed(self._pipeline, self._session, source)
             results = _collected(rows, destination)
             if not any(result.taken.schema for result in results):
-                results.append(Result(Taken(schema=_arrow_schema(rows))))
+                results.append(Result(Taken(schema=arrow_schema(rows.schema))))
             results += self._failed(bad) if bad is not None else []
-            return results + self._read_receipts()
+            return results + self._receipts.read()
         finally:
-            shutil.rmtree(self._receipts, ignore_errors=True)
+            self._receipts.remove()
             _remove_if_empty(self._bad_layout.directory)
 
     def _source(self) -> DataFrame:
@@ -162,15 +157,6 @@ class SqlBatch:
         results = _collected(bad, Files(self._bad_layout))
         return [Result(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
 
-    def _read_receipts(self) -> list[Result]:
-        names = sorted(os.listdir(self._receipts)) if Path(self._receipts).is_dir() else []
-        chosen = {name.partition("-")[0]: name for name in names if name.endswith(".receipt")}
-        found = []
-        for name in chosen.values():
-            with open(os.path.join(self._receipts, name), "rb") as file:
-                found.append(pickle.load(file))
-        return found
-
 
 def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
     from ottla.spark.pipeline.task_errors import told_by_tasks
@@ -178,13 +164,6 @@ def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
     with told_by_tasks():
         done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
     return [pickle.loads(row["result"]) for row in done]
-
-
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema: Any = to_arrow_schema(rows.schema)
-    return schema
 
 
 def transformed(pipeline: Pipeline, session: SparkSession, source: DataFrame) -> DataFrame:

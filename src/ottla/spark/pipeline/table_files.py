@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from ottla.errors import ConfigError
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import reshaped
+from ottla.spark.pipeline.exact import mapped
 from ottla.spark.pipeline.file_stats import file_stats
 from ottla.spark.pipeline.growth import union
 
@@ -41,6 +42,7 @@ class Layout:
     partition_by: tuple[str, ...] = ()
     keeps_partition_columns: bool = False
     schema: pa.Schema | None = None  # what the table has by now: columns of the same name are cast to it
+    least_int: bool = False  # whether the table knows no integers smaller than an int
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class TableWriter:
     def write(self, rows: pa.Table) -> None:
         if not rows.num_rows and self.schema is not None:
             return
-        rows = fitted(rows, self._layout.schema)
+        rows = fitted(_with_ints(rows) if self._layout.least_int else rows, self._layout.schema)
         if self.schema is None or not self.schema.equals(rows.schema):
             self._close_files()
             self.schema = rows.schema
@@ -139,6 +141,17 @@ class _File:
         return NewFile(self._path, self._rows, os.path.getsize(self._full), self._values, json.dumps(stats))
 
 
+def _with_ints(rows: pa.Table) -> pa.Table:
+    """Rows with an int wherever there is a byte or a short."""
+
+    def wider(kind: pa.DataType) -> pa.DataType:
+        return pa.int32() if kind in (pa.int8(), pa.int16()) else kind
+
+    fields = [field.with_type(mapped(field.type, wider)) for field in rows.schema]
+    columns = [reshaped(column, field.type) for column, field in zip(rows.columns, fields, strict=True)]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
 def fitted(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
     """Rows whose columns have the types that the table has for them; what it has not stays as it is."""
     for index, name in enumerate(rows.schema.names if schema is not None else ()):
@@ -193,7 +206,9 @@ def _text(value: pa.Scalar) -> str | None:
     if isinstance(found, bool):
         return "true" if found else "false"
     if pa.types.is_timestamp(value.type):
-        return f"{found:%Y-%m-%d %H:%M:%S.%f}"
+        return str(found.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds"))
+    if pa.types.is_decimal(value.type):
+        return f"{found:f}"
     if isinstance(found, (bytes, dict, list)):
         raise ConfigError(f"partition_by: a column of type {type_name(value.type)} cannot make directories")
     # An empty text and null are one partition for Hive's directories, and for Delta.

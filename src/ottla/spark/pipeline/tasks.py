@@ -13,6 +13,7 @@ from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.config import Decode, Expectation
 from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.expect import Checks
+from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
 from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
@@ -54,6 +55,10 @@ class RowReader:
     @property
     def columns(self) -> pa.Schema:
         return self._decoder.columns
+
+    @property
+    def clashes(self) -> Clashes:
+        return self._decoder.clashes
 
     def rows(self, index: int, origin: bool = False) -> Iterator[pa.Table]:
         """The rows of a split; with `origin`, hidden columns say where each comes from."""
@@ -115,6 +120,7 @@ class Result:
     bad: int = 0
     bad_files: list[NewFile] = field(default_factory=list)
     decoded: pa.Schema | None = None  # the decoded columns; with new ones, if these are taken up
+    clashes: Clashes = field(default_factory=dict)  # names that could not be taken up beside others
 
 
 class Destination(Protocol):
@@ -150,7 +156,7 @@ class Landing:
         bad_rows = TableWriter(self.bad_layout)
         reader = RowReader(self.reading, bad_rows.write)
         taken = self.destination.take(reader.rows(index), index)
-        return Result(taken, reader.read, reader.bad, bad_rows.close(), reader.columns)
+        return Result(taken, reader.read, reader.bad, bad_rows.close(), reader.columns, reader.clashes)
 
 
 class Tasks(Protocol):

@@ -15,11 +15,12 @@ from ottla.spark import offsets as offset_math
 from ottla.spark.offsets import EARLIEST
 from ottla.spark.options import Bound, ReadOptions
 from ottla.spark.pipeline.check_syntax import Unsupported
-from ottla.spark.pipeline.columns import infer, is_found, sample
+from ottla.spark.pipeline.columns import grows, infer, is_found, sample, told_of
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.decode import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks, sql_failure
+from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.sinks.base import growth
 from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.sinks.console import as_text
@@ -77,8 +78,11 @@ def dry_run(pipeline: Pipeline, count: int, spark: Spark) -> Report:
     notes: list[str] = []
     splits = tuple(_splits(options, count, notes))
     columns = pipeline.decode.schema
+    problems: list[str] = []
     if is_found(pipeline):
-        columns = infer(pipeline, sample(options, splits, count))
+        columns, clashes = infer(pipeline, sample(options, splits, count))
+        if clashes:
+            (notes if grows(pipeline) else problems).append(told_of(pipeline, clashes))
     decoded = row_schema(make_decoder(pipeline.decode, columns, grow=False).columns, pipeline.decode.metadata)
     spark_checks = False
     try:
@@ -95,7 +99,7 @@ def dry_run(pipeline: Pipeline, count: int, spark: Spark) -> Report:
     if pipeline.has_transform or spark_checks:
         with spark() as session:
             rows = _through_spark(pipeline, session, rows.combine_chunks(), notes, spark_checks=spark_checks)
-    report = Report(rows.schema, rows, reader.read, bad, notes=notes)
+    report = Report(rows.schema, rows, reader.read, bad, problems, notes)
     _judge(pipeline, report)
     return report
 
@@ -141,6 +145,7 @@ def _judge(pipeline: Pipeline, report: Report) -> None:
     if pipeline.sink.format in TABLE_FORMATS:
         sink = pipeline.sink
         try:
+            check_names(report.schema)
             known = table_sink(pipeline).layout("validate", 0).schema
             if known is not None:
                 rows = fitted(report.rows, known).schema

@@ -13,6 +13,7 @@ from ottla.errors import BrokerError, ConfigError
 from ottla.spark.offsets import from_nested, to_nested
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.growth import additions, union
+from ottla.spark.pipeline.names import told, without_clashes
 from ottla.spark.pipeline.table_files import Layout, NewFile
 from ottla.spark.stream import Position
 
@@ -108,10 +109,24 @@ def growth(table: pa.Schema, rows: pa.Schema, *, evolve: bool, where: str) -> Gr
         if inside := list(additions(column.name, known.type, kind)):
             columns.append(known.with_type(kind))
             found += inside
+    _check_case(table, columns, where)
     if found and not evolve:
         names = ", ".join(f"{name} {type_name(kind)}" for name, kind in found)
         raise PipelineError(f"{where} has no column for: {names}; evolve_schema = true adds new columns")
     return Growth(columns, [name for name, _ in found])
+
+
+def _check_case(table: pa.Schema, columns: Sequence[pa.Field], where: str) -> None:
+    """A table that has such names already was made by somebody else, or long ago: it gets no more of them."""
+    before = without_clashes(table)[1]
+    grown = {field.name: field for field in [*table, *columns]}
+    new = {
+        name: kept
+        for name, kept in without_clashes(pa.schema(grown.values()))[1].items()
+        if name not in before
+    }
+    if new:
+        raise PipelineError(f"{where}: {told(new)}; rename one of them")
 
 
 def _same(left: pa.DataType, right: pa.DataType) -> bool:

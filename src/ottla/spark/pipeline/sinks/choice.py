@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
+from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.sinks.base import Commit, Landed, TableSink, prefix_of
 from ottla.spark.pipeline.tasks import Destination, Files, Result
 
@@ -18,6 +19,9 @@ class Target(Protocol):
     def destination(self, app_id: str, batch: int) -> Destination: ...
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None: ...
+
+    def give_up(self, app_id: str) -> None:
+        """Let nobody wait for a batch that is not finished now."""
 
     def sweep(self, app_id: str, batch: int) -> None:
         """Remove what unfinished attempts at a batch left behind, now that it is committed."""
@@ -39,7 +43,12 @@ class TableTarget:
         return Files(self.sink.layout(app_id, batch))
 
     def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+        if commit.schema is not None:
+            check_names(commit.schema)
         self.sink.commit(commit)
+
+    def give_up(self, app_id: str) -> None:
+        """Files that no commit names disturb nobody."""
 
     def sweep(self, app_id: str, batch: int) -> None:
         prefix, active = prefix_of(app_id, batch), set(self.sink.active_files())

@@ -50,6 +50,9 @@ class ConsoleTarget:
             print(as_text(rows), flush=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())
 
+    def give_up(self, app_id: str) -> None:
+        """Nobody waits for what was not shown."""
+
     def sweep(self, app_id: str, batch: int) -> None:
         """Nothing is left behind."""
 

@@ -78,7 +78,7 @@ class IcebergSink:
             checked_partitions(names, self._partition_by, self.path)
             schema = _arrow_schema(table)
         place = os.path.join(self.path, "data")
-        return Layout(place, prefix_of(app_id, batch), self._partition_by, True, schema)
+        return Layout(place, prefix_of(app_id, batch), self._partition_by, True, schema, least_int=True)
 
     def commit(self, commit: Commit) -> None:
         if commit.schema is None and self._table() is None:

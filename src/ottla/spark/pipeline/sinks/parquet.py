@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ottla.spark.pipeline.ddl import parse_schema, schema_text
+from ottla.spark.pipeline.decode import aligned
 from ottla.spark.pipeline.sinks.base import (
     Commit,
     Landed,
@@ -165,18 +166,25 @@ class ParquetSink:
         if state.schema is None:
             return None
         schema = parse_schema(state.schema)
-        kinds = pa.schema([schema.field(name) for name in self._partition_by])
+        # Arrow makes no decimals of directory names.
+        texts = pa.schema([_named_as_text(field, self._partition_by) for field in schema])
+        kinds = pa.schema([texts.field(name) for name in self._partition_by])
         dataset = ds.dataset(
             self.active_files(),
-            schema=schema,
+            schema=texts,
             format="parquet",
             partitioning=ds.partitioning(kinds, flavor="hive"),
             partition_base_dir=self.path,
         )
-        return dataset.to_table()
+        return aligned(dataset.to_table(), schema)
 
     def active_files(self) -> list[str]:
         return [os.path.join(self.path, path) for path in sorted(self._log.state().files)]
+
+
+def _named_as_text(field: pa.Field, partition_by: Sequence[str]) -> pa.Field:
+    is_text = field.name in partition_by and pa.types.is_decimal(field.type)
+    return field.with_type(pa.string()) if is_text else field
 
 
 def _file_entry(file: NewFile, staging: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.sinks.base import Commit, Landed
 from ottla.spark.pipeline.sinks.console import last_of
 from ottla.spark.pipeline.tasks import Destination, Result, Taken
-from ottla.spark.sending import Turn, end_held, send_rows
+from ottla.spark.sending import Turn, end_held, give_up, send_rows
 
 _WRITTEN = ("key", "value", "headers")
 
@@ -58,6 +58,9 @@ class TopicTarget:
         sent = [result.taken.sent for result in results if result.taken.sent is not None]
         end_held(self._options, sent, committed=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())
+
+    def give_up(self, app_id: str) -> None:
+        give_up(self._options, app_id)
 
     def sweep(self, app_id: str, batch: int) -> None:
         """A transaction that was not committed is aborted by the task that comes again."""
