@@ -67,6 +67,10 @@ def test_each_message_of_a_set_is_measured_by_itself(old: World, version: int, m
     several = [bytes([n]) * (LIMIT // 2) for n in range(5)]
     assert send(old, version, messages(magic, *several)) == (0, 0)
     assert values(old) == several
+    cut_off = messages(magic, bytes(LIMIT))[:-1]
+    assert send(old, version, messages(magic, *several) + cut_off) == (0, 5)
+    several *= 2
+    assert values(old) == several
     too_large = messages(magic, b"small", bytes(LIMIT), b"small")
     assert send(old, version, too_large) == (ErrorCode.MESSAGE_TOO_LARGE, -1)
     assert values(old) == several

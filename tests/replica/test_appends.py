@@ -164,7 +164,7 @@ def test_records_that_break_a_rule_are_named(world: World) -> None:
 def test_what_nobody_expected_is_logged_and_told_without_details(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nonsense: Any = 17
+    nonsense: Any = "no bytes"
     result = world.append(records=nonsense).only
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert "appending to t-0 failed" in caplog.text

@@ -27,6 +27,16 @@ def test_requests_of_a_connection_are_appended_in_order(config: dict[str, object
     assert offsets == [(0, offset) for offset in range(10)]
 
 
+@pytest.mark.parametrize("config", [{}, {"flush.messages": 1}])
+@pytest.mark.parametrize("value_bytes", [1000, 8 * MIB])
+def test_their_bytes_are_counted_as_they_were_sent(config: dict[str, object], value_bytes: int) -> None:
+    packed = packed_batch(Codec.ZSTD, value_bytes)
+    with EmbeddedBroker() as broker, Wire(broker) as wire:
+        broker.create_topic(TOPIC, config=config)
+        assert _result(wire.ask(PRODUCE, 9, produce(TOPIC, packed))) == (0, 0)
+        assert broker.call(lambda: broker.broker.metrics.topic(TOPIC).bytes_in) == len(packed)
+
+
 def test_another_client_does_not_wait_for_them() -> None:
     """Not even in the same partition: the order of two clients' records is nobody's promise."""
     packed = packed_batch(Codec.GZIP, 100 * MIB)

@@ -19,12 +19,12 @@ from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
-from ottla.storage.validation import Origin
+from ottla.storage.validation import Origin, validate
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
 from ottla.testing.small_disk import SmallFileSystem
-from tests.storage.world import World, append, end_transaction, marker, offsets, read_all
+from tests.storage.world import World, append, batch, end_transaction, marker, offsets, read_all
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 KIB = 1024
@@ -77,6 +77,20 @@ def test_the_disk_is_not_asked_again_for_every_append_and_the_log_says_it_once(
     (line,) = [record.message for record in caplog.records if record.levelno >= logging.ERROR]
     for part in ("/data", "ENOSPC", f"{world.path}/{0:020d}.log", "appending to t-0", "bytes free"):
         assert part in line
+
+
+def test_a_batch_that_was_checked_elsewhere_is_refused_without_asking_the_disk() -> None:
+    world, fs = on_small_disk(4 * KIB)
+    log = world.load()
+    taken = fill(log)
+    checked = validate(batch(), 0, 0, log.config, world.runtime.now_ms())
+    refused = fs.refusals
+    with pytest.raises(DiskFullError, match="ENOSPC"):
+        log.append_validated(checked, 0)
+    assert fs.refusals == refused
+    fs.capacity_bytes *= 2
+    world.runtime.advance(A_WHILE_MS)
+    assert log.append_validated(checked, 0).first_offset == taken
 
 
 def test_with_room_again_the_log_goes_on_where_it_was(caplog: pytest.LogCaptureFixture) -> None:

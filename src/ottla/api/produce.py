@@ -39,6 +39,7 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records import batch
 from ottla.records.codec import Codec
+from ottla.records.legacy import NO_BATCH, batch_size
 from ottla.replica.appends import VALID_ACKS
 from ottla.replica.results import AppendResult
 from ottla.storage.fs import Bytes
@@ -56,9 +57,7 @@ _TOPIC_IDS_SINCE: Final = 13
 _NONE: Final = ErrorCode.NONE
 _WRITE: Final = Operation.WRITE
 _TOPIC: Final = Resource.TOPIC
-_NO_BATCH: Final = -1
 _NAMED: Final = 3  # partitions that a log line names
-_MIN_LENGTH: Final = 14  # of the smallest message that ever was
 _FORM: Final = Struct(">8xi4xb4xh")  # length, magic, attributes
 _OFFSETS: Final = Struct(">qqq")  # base offset, append time, log start offset
 _TEMPLATES: Final = 10_000
@@ -333,11 +332,10 @@ class _Layout:
             )
 
     def _enter(self, key: TopicPartition, records: Bytes, slot: PartitionProduceResponse) -> None:
-        """Append this. Of an old message set what is cut off at its end is dropped; nothing at all is no error."""
-        if self._call.version < _ONE_BATCH_SINCE:
-            records = _whole_messages(memoryview(records))
+        """Append this. An old message set without a whole message is no error: nothing is appended."""
+        if self._call.version < _ONE_BATCH_SINCE and not batch_size(memoryview(records), 0):
             partition = self._services.replicas.partition(key)
-            if not records and self._has_valid_acks and partition is not None and partition.is_leader:
+            if self._has_valid_acks and partition is not None and partition.is_leader:
                 partition.metrics.produce_requests += 1
                 return
         self.entries.append((key, records))
@@ -353,11 +351,11 @@ class _Layout:
         version = self._call.version
         if version < _ONE_BATCH_SINCE:
             return None
-        size = 0 if records is None else _batch_size(records, 0)
+        size = 0 if records is None else batch_size(records, 0)
         if records is None or size == 0:
             text = f"Produce v{version} must carry a record batch for each partition"
             return ErrorCode.INVALID_RECORD, text
-        if size == _NO_BATCH:
+        if size == NO_BATCH:
             return ErrorCode.CORRUPT_MESSAGE, "the records do not begin with a batch"
         if records[batch.MAGIC_AT] != batch.MAGIC_V2:
             return ErrorCode.INVALID_RECORD, f"Produce v{version} carries record batches of magic 2 only"
@@ -365,8 +363,8 @@ class _Layout:
         if version < _ZSTD_SINCE and attributes & batch.CODEC_MASK == Codec.ZSTD:
             text = f"Produce v{version} cannot carry zstd, v{_ZSTD_SINCE} can"
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text
-        if size < len(records) and (behind := _batch_size(records, size)):
-            if behind == _NO_BATCH:
+        if size < len(records) and (behind := batch_size(records, size)):
+            if behind == NO_BATCH:
                 return ErrorCode.CORRUPT_MESSAGE, "what follows the batch is none"
             text = f"Produce v{version} carries one record batch for each partition only"
             return ErrorCode.INVALID_RECORD, text
@@ -422,32 +420,6 @@ def _is_usual(records: memoryview | None, version: int) -> bool:
         and not attributes & batch.TRANSACTIONAL
         and version >= _ZSTD_SINCE
     )
-
-
-def _batch_size(records: memoryview, position: int) -> int:
-    """The size of the batch, or message, at `position`: 0 if there is no whole one, _NO_BATCH if it can be none."""
-    left = len(records) - position
-    if left < batch.OVERHEAD_SIZE:
-        return 0
-    length = int.from_bytes(records[position + 8 : position + batch.OVERHEAD_SIZE], "big", signed=True)
-    if length < _MIN_LENGTH:
-        return _NO_BATCH
-    if left <= batch.MAGIC_AT:
-        return 0
-    if records[position + batch.MAGIC_AT] > batch.MAGIC_V2:
-        return _NO_BATCH
-    size = length + batch.OVERHEAD_SIZE
-    return size if size <= left else 0
-
-
-def _whole_messages(records: memoryview) -> memoryview:
-    """The messages of an old set without one that is cut off at the end; all of it, if a message can be none."""
-    position = 0
-    while size := _batch_size(records, position):
-        if size == _NO_BATCH:
-            return records
-        position += size
-    return records[:position]
 
 
 @api(KEY)

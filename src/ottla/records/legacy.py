@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.errors import (
     CorruptRecordError,
@@ -42,18 +42,23 @@ if TYPE_CHECKING:
 __all__ = [
     "CREATE_TIME",
     "LOG_APPEND_TIME",
+    "NO_BATCH",
     "NO_TIMESTAMP",
     "LegacyRecord",
+    "batch_size",
     "build_message_set",
     "check_message_set",
     "from_v2",
     "read_message_set",
     "to_v2",
     "whole_batches_size",
+    "whole_messages",
 ]
 
 _LENGTH = Struct(">i")
 _LENGTH_AT = 8
+_MIN_LENGTH = 14  # of the smallest message that ever was
+NO_BATCH: Final = -1
 _MAX_INT64 = 2**63 - 1
 
 
@@ -141,6 +146,32 @@ def _count(view: memoryview, position: int, size: int) -> int:
     if view[position + batch.MAGIC_AT] != batch.MAGIC_V2 or size < batch.HEADER_SIZE:
         return 1
     return max(1, batch.parse_header(view, position).count)
+
+
+def batch_size(records: memoryview, position: int) -> int:
+    """The size of the batch, or message, at `position`: 0 if there is no whole one, NO_BATCH if it can be none."""
+    left = len(records) - position
+    if left < batch.OVERHEAD_SIZE:
+        return 0
+    length: int = _LENGTH.unpack_from(records, position + _LENGTH_AT)[0]
+    if length < _MIN_LENGTH:
+        return NO_BATCH
+    if left <= batch.MAGIC_AT:
+        return 0
+    if records[position + batch.MAGIC_AT] > batch.MAGIC_V2:
+        return NO_BATCH
+    size = length + batch.OVERHEAD_SIZE
+    return size if size <= left else 0
+
+
+def whole_messages(buf: Buffer) -> memoryview:
+    """The messages of an old set without one that is cut off at the end; all of it, if a message can be none."""
+    records, position = memoryview(buf), 0
+    while size := batch_size(records, position):
+        if size == NO_BATCH:
+            return records
+        position += size
+    return records[:position]
 
 
 def whole_batches_size(buf: Buffer) -> int:

@@ -86,7 +86,7 @@ def validate(
     """
     length = len(records)
     if length > config.max_message_bytes and not is_measured:
-        _refuse_too_large(records, config.max_message_bytes)
+        _refuse_too_large(records, config.max_message_bytes, max_unpacked_bytes)
     (
         status, size, base_offset, attributes, last_delta, base_timestamp, header_max, producer_id, producer_epoch,
         base_sequence, count, bad_index, min_timestamp, max_timestamp, _, null_keys,
@@ -159,14 +159,14 @@ def is_packed(records: Bytes) -> bool:
 
 
 def _converted(records: Bytes, config: LogConfig, max_unpacked_bytes: int) -> bytearray:
-    """The batch that a set of old messages becomes."""
+    """The batch that a set of old messages becomes; one that is cut off at its end is dropped."""
     allowed = limit = config.decompression_max_bytes
     if max_unpacked_bytes != UNLIMITED:
         allowed = min(limit, max_unpacked_bytes // _CONVERTED_SHARE)
         if len(records) > allowed:
             raise TakesLongError
     try:
-        return legacy.to_v2(records, max_output_bytes=allowed)
+        return legacy.to_v2(legacy.whole_messages(records), max_output_bytes=allowed)
     except DecompressionLimitError as error:
         if allowed < limit:
             raise TakesLongError from error
@@ -274,7 +274,7 @@ def _through_codec(
         records = _recompress(records, payload, attributes, config)
         size = len(records)
         if size > config.max_message_bytes:
-            _refuse_too_large(records, config.max_message_bytes)
+            _refuse_too_large(records, config.max_message_bytes, max_unpacked_bytes)
     return records, size, attributes, min_timestamp, max_timestamp, null_keys
 
 
@@ -317,15 +317,19 @@ def _trim(records: Bytes, size: int) -> memoryview:
     return memoryview(records)[:size]
 
 
-def _refuse_too_large(records: Bytes, limit: int) -> None:
-    """A batch is measured whole, a set of old messages message by message."""
+def _refuse_too_large(records: Bytes, limit: int, max_unpacked_bytes: int) -> None:
+    """A batch is measured whole, a set of old messages message by message, without one that is cut off at its end."""
     position = 0
     while position + batch.MAGIC_AT < len(records):
         size = int.from_bytes(records[position + 8 : position + 12], "big", signed=True) + batch.OVERHEAD_SIZE
+        if position and position + size > len(records):
+            return
         if size > limit:
             raise RecordTooLargeError(f"the batch has {size} bytes; max.message.bytes allows {limit}")
         if size <= batch.MAGIC_AT or records[position + batch.MAGIC_AT] >= batch.MAGIC_V2:
             return
+        if max_unpacked_bytes != UNLIMITED:
+            raise TakesLongError
         position += size
 
 

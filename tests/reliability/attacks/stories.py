@@ -13,6 +13,7 @@ from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks import (
     long_polls,
     old_fetches,
+    old_messages,
     packed_batches,
     producer_ids,
     scrapes,
@@ -26,6 +27,7 @@ Attack = Callable[[EmbeddedBroker, int, float], None]
 ATTACKS: dict[str, Attack] = {
     "packed batches": packed_batches.attack,
     "old fetches": old_fetches.attack,
+    "old messages": old_messages.attack,
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
     "scrapes": scrapes.attack,
