@@ -151,6 +151,11 @@ class KafkaPythonMember:
 
     def poll(self) -> list[bytes]:
         found = self._consumer.poll(timeout_ms=100)
+        # A join that changed metadata asked for, and that outlives a poll, is forgotten by 3.0 once the leader has made
+        # its assignment: no poll would ever look at the answer, or fetch.
+        coordinator = self._consumer._coordinator
+        if coordinator.rejoining:
+            coordinator.request_rejoin()
         return [record.value for records in found.values() for record in records]
 
     def assignment(self) -> set[Place]:
