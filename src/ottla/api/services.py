@@ -30,5 +30,6 @@ class Services:
     groups: Groups
     transactions: Transactions
     verifier: Verifier
+    max_partitions: int | None = None  # for each broker
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

@@ -18,6 +18,7 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, gone, layout, losses, opened_dir, truncation, upkeep
+from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -70,9 +71,8 @@ class LogManager:
         self._node_id = node_id
         self._cluster_id = cluster_id  # where the cluster has one already
         self._opened: list[OpenedDir] = []
-        # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
-        # old segments, sockets.
-        self.handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
+        self.shares = shares(raise_open_file_limit(), len(config.log_dirs))
+        self.handles = HandlePool(self.shares.loop_files)
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
@@ -209,6 +209,7 @@ class LogManager:
                 " what is missing had not been flushed when the machine stopped"
             )
         log.raise_high_watermark(high_watermark)
+        log.release()  # there may be more logs than files that may be open
         return log
 
     def _config_of(self, topic: str) -> LogConfig:
