@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import DiskFullError, LogDirOfflineError
-from ottla.storage import retention
+from ottla.storage import checkpoint, retention
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -248,6 +248,22 @@ def test_records_can_be_deleted_on_a_full_disk_and_retention_makes_room() -> Non
     log.delete_due_files()
     world.runtime.advance(A_WHILE_MS)
     assert append(log).first_offset == taken
+
+
+def test_the_log_start_is_written_down_when_retention_has_made_room() -> None:
+    """Else a start after a kill would take what retention removed for lost."""
+    world, fs = on_small_disk(12 * KIB)
+    log = world.load(
+        internal_segment_bytes=2 * KIB, retention_bytes=4 * KIB, retention_ms=-1, file_delete_delay_ms=0
+    )
+    fill(log)
+    log.raise_high_watermark(log.end_offset)
+    fs.capacity_bytes = fs.used_bytes
+    assert retention.apply(log, world.runtime.now_ms())
+    log.delete_due_files(all_of_them=True)
+    retention.apply(log, world.runtime.now_ms())
+    first = checkpoint.read_epochs(world.fs, f"{world.path}/leader-epoch-checkpoint")[0][1]
+    assert first == log.start_offset > 0
 
 
 def test_retention_goes_on_where_even_the_active_segment_is_due_and_there_is_no_room_for_another() -> None:

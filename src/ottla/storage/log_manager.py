@@ -100,7 +100,14 @@ class LogManager:
         if not self.online_dirs:
             reasons = [f"{trouble.path}: {trouble.reason}" for trouble in self.troubles]
             self.abandon()
-            raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
+            raise StorageError(
+                f"no log directory is usable: {'; '.join(reasons)}; look at the disk, or at log.dirs"
+            )
+        for path, error in self.failed_dirs.items():
+            _logger.error(
+                "log directory %s is offline: %s, opening it. Look at the disk, then start the broker again",
+                path, describe(error),
+            )  # fmt: skip
 
     def _open_dirs(self) -> None:
         cluster_id = self._cluster_id
@@ -114,10 +121,6 @@ class LogManager:
                 self._opened.append(opened)
             except OSError as error:
                 self.failed_dirs[path] = error
-                _logger.error(
-                    "log directory %s is offline: %s, opening it. Look at the disk, then start the broker again",
-                    path, describe(error),
-                )  # fmt: skip
 
     def _load_all(self, on_progress: Progress | None) -> None:
         work: list[tuple[OpenedDir, str]] = []
