@@ -28,9 +28,9 @@ class ConfinedServe(Serve):
 
 
 def make_topic(bootstrap: str, name: str, partitions: int) -> KafkaError | None:
-    made = AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, partitions, 1)])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
-        made[name].result(TIMEOUT_S)
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(TIMEOUT_S)
     except KafkaException as error:
         found: KafkaError = error.args[0]
         return found
@@ -72,7 +72,7 @@ def test_more_partitions_than_descriptors_are_written_read_and_there_after_a_res
         assert "offline" not in broker.errors.read_text()
     with ConfinedServe(tmp_path) as broker:
         write_to_all(broker.bootstrap, b"two")
-        assert read_all(broker.bootstrap) == dict.fromkeys(range(PARTITIONS), [b"one", b"two"])
+        assert read_all(broker.bootstrap) == {number: [b"one", b"two"] for number in range(PARTITIONS)}
         assert broker.end() == 0
         assert "Too many open files" not in broker.errors.read_text()
 

@@ -39,7 +39,7 @@ logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.scheduler.name = org.apache.spark.scheduler
 logger.scheduler.level = off
-# So do tasks that are under way when a Ctrl-C ends Java: what fails in a task is raised where it was asked for.
+# So is one that was under way when a Ctrl-C ended Java.
 logger.task.name = org.apache.spark.TaskContextImpl
 logger.task.level = off
 """

@@ -112,7 +112,7 @@ class Segment:
     @property
     def file(self) -> File:
         if self._file is None:
-            self._file = self._fs.open(self.path(layout.LOG), write=self.writable)
+            self._file = self._fs.open(self.path(layout.LOG), write=self.writable, create=self.writable)
             if self._pool is not None:
                 self._pool.opened(self)
         return self._file
@@ -166,9 +166,7 @@ class Segment:
         """Make this the active segment: indexes preallocated, files writable."""
         self._close_file()
         self.writable = True
-        self._file = self._fs.open(self.path(layout.LOG), write=True, create=True)
-        if self._pool is not None:
-            self._pool.opened(self)
+        _ = self.file
         _ = self.max_timestamp  # the index may hold a last entry that only a closed segment has
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)
