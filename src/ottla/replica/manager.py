@@ -67,7 +67,7 @@ class ReplicaManager:
         self.appends = Appends(self._hosted, self.purgatories, self._lanes, metrics)
         self.append = self.appends.append
         self.fetch = fetches.fetch
-        offsets = Offsets(self._hosted, self.purgatories, self._lanes)
+        offsets = Offsets(self._hosted, self.purgatories, self._lanes, log_manager)
         self.list_offset = offsets.list_offset
         self.end_offset_for_epoch = offsets.end_offset_for_epoch
         self.delete_records = offsets.delete_records

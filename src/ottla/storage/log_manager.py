@@ -390,6 +390,20 @@ class LogManager:
         self._written.pop((target, layout.LOG_START_OFFSETS), None)
         return lambda: opened.write(layout.LOG_START_OFFSETS, starts)
 
+    def plan_start(self, log: Log, offset: int) -> Callable[[], None]:
+        """What writes down that a log will begin at `offset`, before it does: a deletion that was answered stays one.
+        On a full disk it waits for the next checkpoint, because to delete is how room is made."""
+        opened = self._dir_of(log)
+        logs = [other for other in self._logs.values() if other.dir is log.dir and other.start_offset > 0]
+        starts = {other.partition: other.start_offset for other in logs} | {log.partition: offset}
+        self._written.pop((log.dir, layout.LOG_START_OFFSETS), None)
+
+        def write() -> None:
+            with contextlib.suppress(DiskFullError):
+                opened.write(layout.LOG_START_OFFSETS, starts)
+
+        return write
+
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs
         if not dirs:
