@@ -162,7 +162,7 @@ class Broker:
             )  # fmt: skip
 
     async def _open_door(self) -> None:
-        config, settings = self.settings.config, self.settings
+        config, settings, shares = self.settings.config, self.settings, self.logs.shares
         peers = Peers(self.metadata, config.request_timeout_ms / 1000)
         self._stops.append(peers.close)
         groups = Groups(config, self.metadata, self.replicas, self.runtime)
@@ -179,12 +179,13 @@ class Broker:
             transactions=transactions,
             verifier=Verifier(transactions, self.replicas, peers, config.node_id),
             watch=self.runtime.watch,
+            max_partitions=shares.partitions if config.max_partitions < 0 else config.max_partitions,
         )
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
         budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)
         self.replicas.appends.slow.memory = budget
-        self.listener = Listener(dispatcher, config, ReceiveBuffers(budget))
+        self.listener = Listener(dispatcher, config, ReceiveBuffers(budget), room=shares.connections)
         await self.listener.bind(settings.listen.host, settings.listen.port)
         self._stops.append(self.listener.stop)
         told = settings.advertise or settings.listen

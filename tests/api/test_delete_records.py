@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
 
 from ottla.api.access import Operation, Resource
 from ottla.protocol.errors import ErrorCode
@@ -14,7 +18,9 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from ottla.storage.layout import TopicPartition
+from ottla.testing.embedded import EmbeddedBroker
 from tests.api.world import Refusing, World
+from tests.logtools.making import check
 
 
 def delete(world: World, *offsets: tuple[int, int], topic: str = "t", version: int = 2) -> Any:
@@ -96,3 +102,22 @@ def test_a_client_without_delete_deletes_nothing(ten: World) -> None:
     ten.services.authorizer = Refusing((Operation.DELETE, Resource.TOPIC, "t"))
     assert delete(ten, (0, 5)) == {0: ("TOPIC_AUTHORIZATION_FAILED", -1)}
     assert start_of(ten) == 0
+
+
+def test_what_was_deleted_is_gone_after_a_kill_and_nothing_is_damaged(tmp_path: Path) -> None:
+    end = 350
+    with EmbeddedBroker({}, tmp_path) as broker:
+        broker.create_topic("t")
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+        for number in range(end):
+            producer.produce("t", b"%d" % number)
+        assert producer.flush(60) == 0
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        (told,) = admin.delete_records([ClientPartition("t", 0, 200)]).values()
+        assert told.result().low_watermark == 200
+        broker.kill()
+        assert [finding for finding in check(tmp_path) if finding.level == "defect"] == []
+        broker.start()
+        log = broker.broker.logs.get(TopicPartition("t", 0))
+        assert log is not None
+        assert (log.start_offset, log.end_offset) == (200, end)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from confluent_kafka.admin import AdminClient
 
@@ -18,9 +19,11 @@ READY = re.compile(r"ottla: ready on (\S+) \(node (\d+), (\d+) topics?, (\d+) ms
 class Serve:
     """`ottla serve ARGS` on free ports, its standard error in a file."""
 
+    PREFIX: ClassVar[tuple[str, ...]] = ()  # a command that runs this one
+
     def __init__(self, directory: Path, *args: str, nodes: int = 1) -> None:
         self.errors = directory / "errors.txt"
-        command = [sys.executable, "-m", "ottla", "serve", "--http", "off", *args]
+        command = [*self.PREFIX, sys.executable, "-m", "ottla", "serve", "--http", "off", *args]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.ready = [self.next_ready() for _ in range(nodes)]

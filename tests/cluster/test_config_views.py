@@ -66,6 +66,7 @@ def test_a_topics_settings_are_described_as_kafka_describes_them(image: ClusterI
 def test_a_brokers_settings_are_described_as_kafka_describes_them(image: ClusterImage) -> None:
     ours = as_kafka_says_it(broker_config_views(image, 1, KAFKA["static"]))
     assert ours.pop("ottla.serve.open")[1:4] == [ConfigSource.DEFAULT, True, False]
+    assert ours.pop("ottla.max.partitions")[1:4] == [ConfigSource.DEFAULT, True, False]
     del ours[OURS]
     kafkas = KAFKA["described"]["broker"]
     assert ours.keys() == kafkas.keys()

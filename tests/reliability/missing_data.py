@@ -45,7 +45,8 @@ from tests.reliability.scenarios import Case
 
 FULL_COUNT = 200
 FS = RealFileSystem()
-QUIET = {"log.index.interval.bytes": "400"}
+# What is cleaned while it is looked at would be gone for a good reason.
+QUIET = {"log.index.interval.bytes": "400", "log.cleaner.enable": "false"}
 BUSY = {
     **QUIET,
     "log.initial.task.delay.ms": "20",
@@ -53,7 +54,12 @@ BUSY = {
     "log.flush.start.offset.checkpoint.interval.ms": "20",
     "log.flush.offset.checkpoint.interval.ms": "20",
 }
-CLEANING = {**BUSY, "log.cleaner.backoff.ms": "20", "log.cleaner.min.cleanable.ratio": "0.01"}
+CLEANING = {
+    **BUSY,
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "20",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
 SMALL = {"internal.segment.bytes": "2500"}
 # What verify calls records that are not there.
 MISSING = {"missing-records", "missing-partition", "lost-records", "gap"}
@@ -106,7 +112,6 @@ def world(how: str) -> World:
         broker.create_topic("compacted", 1, {**SMALL, "cleanup.policy": "compact"})
         _fill(broker, 0, 120)
         wait_for(lambda: _offset(path, "cleaner-offset-checkpoint", "compacted-0") > 0)
-    # What is cleaned from now on would be gone for a good reason: so nothing is.
     broker = EmbeddedBroker(BUSY, path)
     broker.start()
     _fill(broker, 120, 240)

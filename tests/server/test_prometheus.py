@@ -55,7 +55,7 @@ def test_records_and_requests_are_counted(broker: EmbeddedBroker) -> None:
     produced = value(text, "kafka_network_requests_total", request="Produce")
     assert 1 <= produced <= 100
     assert value(text, "kafka_network_request_total_time_ms_count", request="Produce") == produced
-    assert value(text, "kafka_server_topics") == len(broker.topics())
+    assert value(text, "kafka_server_topics") == len(broker.broker.metadata.image.topics)
 
 
 def test_the_sum_over_all_topics_outlives_a_topic_and_counts_what_nobody_made() -> None:

@@ -71,7 +71,7 @@ def test_a_directory_is_free_when_its_broker_is_gone(tmp_path: Path) -> None:
 def test_a_running_broker_is_read_beside(tmp_path: Path) -> None:
     settings = {
         "replica.high.watermark.checkpoint.interval.ms": "50",
-        "segment.bytes": "20000",
+        "log.segment.bytes": "1048576",
         "num.partitions": 2,
     }
     with EmbeddedBroker(settings) as broker:

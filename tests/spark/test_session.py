@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -79,3 +80,9 @@ def test_the_archive_holds_packages_and_kernels_that_run_elsewhere(
 
 def test_a_session_has_the_name_that_it_was_given(spark: SparkSession) -> None:
     assert spark.sparkContext.appName == "ottla-tests"
+
+
+def test_a_session_is_the_active_one_of_the_thread_that_asked_for_it(spark: SparkSession) -> None:
+    """Else a write to `format("ottla")` does not find it."""
+    java: Any = spark
+    assert java._jvm.SparkSession.getActiveSession().isDefined()

@@ -214,7 +214,13 @@ def _make(services: Services, names: Iterable[str]) -> None:
 
     def command(image: ClusterImage) -> Outcome:
         topics = [controller.NewTopic(name) for name in wanted]
-        return controller.create_topics(image, topics, services.metadata.config, services.runtime.randrange)
+        return controller.create_topics(
+            image,
+            topics,
+            services.metadata.config,
+            services.runtime.randrange,
+            max_partitions=services.max_partitions,
+        )
 
     def done(outcome: Outcome | None, error: BaseException | None) -> None:
         under_way.difference_update(wanted)

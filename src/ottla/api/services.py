@@ -32,5 +32,6 @@ class Services:
     transactions: Transactions
     verifier: Verifier
     watch: StallWatch = field(default_factory=StallWatch)
+    max_partitions: int | None = None  # for each broker
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata

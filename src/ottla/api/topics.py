@@ -102,7 +102,14 @@ def create_topics(services: Services, call: Call, request: CreateTopicsRequest) 
     config = services.metadata.config
 
     def command(image: ClusterImage) -> Outcome:
-        return controller.create_topics(image, wanted, config, randrange, validate_only=request.validate_only)
+        return controller.create_topics(
+            image,
+            wanted,
+            config,
+            randrange,
+            validate_only=request.validate_only,
+            max_partitions=services.max_partitions,
+        )
 
     def done(results: Sequence[Result]) -> None:
         settings: _Settings = {}
@@ -231,7 +238,9 @@ def create_partitions(services: Services, call: Call, request: CreatePartitionsR
             refused.append(Result(topic.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
     def command(image: ClusterImage) -> Outcome:
-        return controller.create_partitions(image, wanted, validate_only=request.validate_only)
+        return controller.create_partitions(
+            image, wanted, validate_only=request.validate_only, max_partitions=services.max_partitions
+        )
 
     def done(results: Sequence[Result]) -> None:
         grown = [one if request.validate_only else _with_logs(services, one) for one in results]

@@ -151,7 +151,7 @@ def repair(
     Examples:
       ottla log repair /var/kafka/data/orders-0
       ottla log repair /var/kafka/data/orders-0 --write --skip-corrupt
-      ottla log repair /var/kafka/data --write --skip-corrupt --quarantine-dir /mnt/other
+      ottla log repair /var/kafka/data --write --quarantine-dir /mnt/other
     """
     from ottla.cli import log_repair
 

@@ -149,6 +149,8 @@ def _alter_broker(image: ClusterImage, one: BrokerAlterations, config: BrokerCon
         fixed = sorted(key for key in changed if key not in DYNAMIC_BROKER_KEYS)
         if fixed:
             raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
+        if changed.get("max.connections", "").strip() == "0":
+            raise ConfigError("max.connections=0 would let nobody in any more, not even to change it back")
         configs = {**image.broker_configs, one.node_id: changed}
         image_after = replace(image, broker_configs={node: kept for node, kept in configs.items() if kept})
         properties = broker_properties(image_after, config.node_id, config.properties)

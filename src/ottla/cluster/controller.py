@@ -82,10 +82,12 @@ def create_topics(
     randrange: Callable[[int], int],
     *,
     validate_only: bool = False,
+    max_partitions: int | None = None,
 ) -> Outcome:
-    """Make topics. A name that comes twice is refused, once."""
+    """Make topics. A name that comes twice is refused, once. `max_partitions`: for each broker, if there is a limit."""
     counts = Counter(topic.name for topic in topics)
     total = sum(_partition_count(topic, config) for topic in topics)
+    room = _Room(image, max_partitions)
     properties = broker_properties(image, config.node_id, config.properties)
     # Two names of one request that collide are let through, as in Kafka.
     placement, taken = Placement(image), {_plain(name): name for name in image.topics}
@@ -102,6 +104,7 @@ def create_topics(
             _check_name(topic.name, taken)
             settings = _checked_settings(topic.config, properties)
             partitions = tuple(_new_partitions(placement, topic, config))
+            room.take(len(partitions))
         except BrokerError as error:
             results.append(Result.failed(topic.name, error))
         else:
@@ -109,6 +112,26 @@ def create_topics(
             made[topic.name] = info
             results.append(Result(topic.name, topic_id=info.topic_id, topic=info))
     return Outcome(image if validate_only else _with_topics(image, made), results)
+
+
+class _Room:
+    """How many partitions the cluster may still get."""
+
+    def __init__(self, image: ClusterImage, max_partitions: int | None) -> None:
+        self._limit = max_partitions
+        if max_partitions is not None:
+            have = sum(len(topic.partitions) for topic in image.topics.values())
+            self._left = max_partitions * max(1, len(image.brokers)) - have
+
+    def take(self, partitions: int) -> None:
+        if self._limit is None:
+            return
+        if partitions > self._left:
+            raise PolicyViolationError(
+                f"{partitions} more partition(s), and the cluster has room for {max(0, self._left)}: a broker may have "
+                f"{self._limit}. Delete topics, add brokers, or raise ottla.max.partitions."
+            )
+        self._left -= partitions
 
 
 def _partition_count(topic: NewTopic, config: BrokerConfig) -> int:
@@ -160,11 +183,16 @@ def _check_name(name: str, taken: Mapping[str, str]) -> None:
 
 
 def create_partitions(
-    image: ClusterImage, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    image: ClusterImage,
+    topics: Sequence[MorePartitions],
+    *,
+    validate_only: bool = False,
+    max_partitions: int | None = None,
 ) -> Outcome:
     """Add partitions to topics. Their number can only grow."""
     counts = Counter(topic.name for topic in topics)
     placement = Placement(image)
+    room = _Room(image, max_partitions)
     changed: dict[str, TopicInfo] = {}
     results = []
     for topic in {topic.name: topic for topic in topics}.values():
@@ -172,6 +200,7 @@ def create_partitions(
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             grown = _grown(image, topic, placement)
+            room.take(len(grown.partitions) - len(image.topics[topic.name].partitions))
         except BrokerError as error:
             results.append(Result.failed(topic.name, error))
         else:

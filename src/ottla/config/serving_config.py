@@ -101,7 +101,7 @@ class ServingConfig(CoordinatorConfig):
         "How long a connection may be idle before it is closed; below 0 for ever.")
     max_connections: int = broker_key(
         "max.connections", INT, INT_MAX, at_least(0),
-        "How many connections the broker takes at once.")
+        "How many connections the broker takes at once, at most as many as about half of its descriptors.")
     max_connections_per_ip: int = broker_key(
         "max.connections.per.ip", INT, INT_MAX, at_least(0),
         "How many connections one address may have at once.")
@@ -132,6 +132,10 @@ class ServingConfig(CoordinatorConfig):
     replica_high_watermark_checkpoint_interval_ms: int = broker_key(
         "replica.high.watermark.checkpoint.interval.ms", LONG, 5 * SECOND_MS, ANY,
         "How often the high watermarks are written down.")
+    max_partitions: int = broker_key(
+        "ottla.max.partitions", INT, -1, at_least(-1),
+        "ottla's own: how many partitions the cluster may have for each of its brokers (-1: ten for each descriptor of "
+        "the process, at most 100,000); more are refused with POLICY_VIOLATION.")
     serve_open: bool = broker_key(
         "ottla.serve.open", BOOLEAN, False, ANY,
         "ottla's own: whether data that `ottla adopt` took from a Kafka with TLS, SASL or ACLs is served without "

@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
-_LANE_HANDLES = 256
-
 
 class _Job:
     """One piece of work on a lane."""
@@ -48,11 +46,11 @@ class _Job:
 class DirLane:
     """The thread of one log directory."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, handles: int) -> None:
         self._lane = lane
         self._queue: list[_Job] = []
         self._busy = False
-        self.handles = HandlePool(_LANE_HANDLES)
+        self.handles = HandlePool(handles)
 
     def run(self, work: Callable[[], T], done: Done[T]) -> None:
         """Do something that touches the directory, but no log that somebody may use."""
@@ -108,8 +106,9 @@ def _do(jobs: list[_Job]) -> None:
 class Lanes:
     """The lanes of all log directories, made when they are first needed."""
 
-    def __init__(self, runtime: LoopRuntime) -> None:
+    def __init__(self, runtime: LoopRuntime, handles: int) -> None:
         self._runtime = runtime
+        self._handles = handles  # that the logs of one directory may hold open while they are on its thread
         self._lanes: dict[LogDir, DirLane] = {}
         self._paused: dict[Partition, list[_Job]] = {}
 
@@ -117,7 +116,7 @@ class Lanes:
         lane = self._lanes.get(log_dir)
         if lane is None:
             name = f"dir-{len(self._lanes)}"
-            lane = self._lanes[log_dir] = DirLane(self._runtime.lane(name))
+            lane = self._lanes[log_dir] = DirLane(self._runtime.lane(name), self._handles)
         return lane
 
     def on(

@@ -47,7 +47,7 @@ class ReplicaManager:
         self._logs = log_manager
         self._hosted = Hosted()
         self.purgatories = Purgatories(runtime, config)
-        self._lanes = Lanes(runtime)
+        self._lanes = Lanes(runtime, log_manager.shares.dir_files)
         watermarks = Watermarks(self._lanes, self.purgatories)
         fetches = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks)
         self._moves = Moves(log_manager, self._hosted, self._lanes, fetches)
@@ -67,7 +67,7 @@ class ReplicaManager:
         self.appends = Appends(runtime, self._hosted, self.purgatories, self._lanes, metrics)
         self.append = self.appends.append
         self.fetch = fetches.fetch
-        offsets = Offsets(self._hosted, self.purgatories, self._lanes)
+        offsets = Offsets(self._hosted, self.purgatories, self._lanes, log_manager)
         self.list_offset = offsets.list_offset
         self.end_offset_for_epoch = offsets.end_offset_for_epoch
         self.delete_records = offsets.delete_records

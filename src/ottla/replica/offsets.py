@@ -15,6 +15,7 @@ from ottla.storage import log_reader
 from ottla.storage.layout import TopicPartition
 from ottla.storage.leader_epochs import end_offset_for
 from ottla.storage.log import Log
+from ottla.storage.log_manager import LogManager
 from ottla.storage.log_reader import Isolation, TimestampOffset
 
 _logger = logging.getLogger(__name__)
@@ -36,7 +37,8 @@ Deleted = Callable[[dict[TopicPartition, DeleteResult]], None]
 class Offsets:
     """Of the partitions that this broker leads."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes) -> None:
+    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes, logs: LogManager) -> None:
+        self._logs = logs
         self._hosted = hosted
         self._purgatories = purgatories
         self._lanes = lanes
@@ -128,22 +130,35 @@ class Offsets:
             log = partition.leader_log()
             if not log.config.delete:
                 raise PolicyViolationError(f"{key}: its cleanup.policy does not allow to delete records")
+            wanted = _checked_start(log, offset)
         except BrokerError as error:
             deleted(key, None, error)
             return
+        write = self._logs.plan_start(log, wanted) if wanted > log.start_offset else _nothing
         self._lanes.on(
             partition,
-            lambda log: _raise_start(log, offset),
+            lambda log: _raise_start(log, wanted, write),
             lambda reached, error: deleted(key, reached, error),
         )
 
 
-def _raise_start(log: Log, offset: int) -> int:
+def _checked_start(log: Log, offset: int) -> int:
     wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
-    if wanted < 0:
-        raise OffsetOutOfRangeError(f"{log.partition}: {offset} is not an offset")
+    if not 0 <= wanted <= log.high_watermark:
+        raise OffsetOutOfRangeError(
+            f"{log.partition}: {offset} is no offset up to the high watermark {log.high_watermark}"
+        )
+    return wanted
+
+
+def _raise_start(log: Log, wanted: int, write: Callable[[], None]) -> int:
+    """On disk first, and before the leader epochs are cut: a kill in between must not bring back what is deleted."""
+    write()
     log.raise_start_offset(wanted)
     return wanted
+
+
+def _nothing() -> None: ...
 
 
 def _find_latest(log: Log, _: int) -> TimestampOffset | None:

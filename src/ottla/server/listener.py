@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import sys
 from typing import Any, cast
 
 from ottla.config import BrokerConfig
@@ -31,9 +32,18 @@ log = logging.getLogger(__name__)
 class Listener:
     """The socket that clients connect to, and all sessions on it."""
 
-    def __init__(self, dispatcher: Dispatcher, config: BrokerConfig, buffers: ReceiveBuffers) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        config: BrokerConfig,
+        buffers: ReceiveBuffers,
+        *,
+        room: int = sys.maxsize,
+    ) -> None:
+        """room: how many connections there are descriptors for"""
         self._dispatcher = dispatcher
         self._config = config
+        self._room = room
         self._buffers = buffers
         self.budget = buffers.budget
         self._metrics = dispatcher.services.metrics
@@ -99,7 +109,9 @@ class Listener:
         self._sessions.add(session)
         self._per_address[host] = of_host + 1
         config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
-        if len(self._sessions) > config.max_connections or of_host >= config.max_connections_from(host):
+        if len(self._sessions) > min(
+            config.max_connections, self._room
+        ) or of_host >= config.max_connections_from(host):
             self._metrics.connections_refused += 1
             self._refused += 1
             if self._refused == 1:

@@ -51,6 +51,7 @@ class Jvm:
                 raise
         if failed:
             raise failed[0]
+        _make_active(made[0])
         return made[0]
 
     @contextlib.contextmanager
@@ -83,6 +84,12 @@ class Jvm:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_PATIENCE_S)
                 return
+
+
+def _make_active(session: SparkSession) -> None:
+    """A session is active in the thread that made it. Others would not find our format when they write."""
+    java: Any = session
+    java._jvm.SparkSession.setActiveSession(java._jsparkSession)
 
 
 def _expect_no_more_updates() -> None:

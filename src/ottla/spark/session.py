@@ -39,6 +39,9 @@ logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.scheduler.name = org.apache.spark.scheduler
 logger.scheduler.level = off
+# So is one that was under way when a Ctrl-C ended Java.
+logger.task.name = org.apache.spark.TaskContextImpl
+logger.task.level = off
 """
 
 

@@ -23,11 +23,17 @@ MAP_GRAIN = mmap.ALLOCATIONGRANULARITY
 _PROBE_BYTES = 256 << 10
 _CANNOT_SAY = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)  # a file system in memory, or an old kernel
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether an operation failed only for want of room."""
-    return isinstance(error, OSError) and error.errno in _NO_ROOM
+    """Whether an operation failed only for want of room, or of what the system has too little of for now."""
+    return isinstance(error, OSError) and (error.errno in _NO_ROOM or error.errno in _SCARCE)
+
+
+def is_scarce(error: BaseException | None) -> bool:
+    """Whether it was descriptors or memory of the system that were wanting: no fault of the disk."""
+    return isinstance(error, OSError) and error.errno in _SCARCE
 
 
 def error_name(error: OSError) -> str:

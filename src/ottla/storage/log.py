@@ -102,6 +102,11 @@ class Log:
         for segment in self.segments:
             segment.use_pool(handles)
 
+    def release(self) -> None:
+        """Close all files; they are opened again when they are needed."""
+        for segment in self.segments:
+            segment.release_all()
+
     @property
     def has_handles(self) -> bool:
         return self._handles is not None

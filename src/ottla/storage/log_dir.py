@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from ottla.errors import DiskFullError, LogDirOfflineError, StorageError
-from ottla.storage.fs import FileSystem, describe, error_name, is_full
+from ottla.storage.fs import FileSystem, describe, error_name, is_full, is_scarce
 
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +49,14 @@ class LogDir:
         return "" if self.refusal is None else f"{describe(self.refusal)}, {self.doing}"
 
     def fail(self, error: OSError, doing: str) -> StorageError:
-        """Take the directory offline; returns the error to raise."""
+        """Take the directory offline; returns the error to raise. Where the system lacks descriptors or memory, the
+        disk is not at fault: then only this operation has failed."""
+        if is_scarce(error):
+            _logger.error(
+                "log directory %s: %s failed: %s. Raise the limit (ulimit -n), or have fewer clients", self.path, doing,
+                describe(error),
+            )  # fmt: skip
+            return StorageError(f"{self.path}: {doing} failed ({describe(error)})")
         if self.failure is None:
             self.failure = self.refusal = error
             self.fullness = None
@@ -69,10 +76,14 @@ class LogDir:
             self.fullness = self.refusal = error
             self.doing = doing
             self._is_seen_full = False
+            advice = (
+                "Raise the limit (ulimit -n), or have fewer clients"
+                if is_scarce(error)
+                else "Free space, or lower retention.bytes or retention.ms of a topic"
+            )
             _logger.error(
                 "log directory %s is full: %s, %s bytes free. Nothing is lost; reads go on, writes are refused until "
-                "there is room. Free space, or lower retention.bytes or retention.ms of a topic",
-                self.path, self.reason, self._free_text(),
+                "there is room. %s", self.path, self.reason, self._free_text(), advice,
             )  # fmt: skip
         return _full(error)
 

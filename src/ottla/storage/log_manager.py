@@ -18,6 +18,7 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, gone, layout, losses, opened_dir, truncation, upkeep
+from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
@@ -70,9 +71,8 @@ class LogManager:
         self._node_id = node_id
         self._cluster_id = cluster_id  # where the cluster has one already
         self._opened: list[OpenedDir] = []
-        # Shares of the limit: one half for logs being appended to, the rest for indexes (a file and a map each),
-        # old segments, sockets.
-        self.handles = HandlePool(max(64, min(4096, raise_open_file_limit() // 8)))
+        self.shares = shares(raise_open_file_limit(), len(config.log_dirs))
+        self.handles = HandlePool(self.shares.loop_files)
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
@@ -100,7 +100,14 @@ class LogManager:
         if not self.online_dirs:
             reasons = [f"{trouble.path}: {trouble.reason}" for trouble in self.troubles]
             self.abandon()
-            raise StorageError(f"no log directory is usable: {'; '.join(reasons)}")
+            raise StorageError(
+                f"no log directory is usable: {'; '.join(reasons)}; look at the disk, or at log.dirs"
+            )
+        for path, error in self.failed_dirs.items():
+            _logger.error(
+                "log directory %s is offline: %s, opening it. Look at the disk, then start the broker again",
+                path, describe(error),
+            )  # fmt: skip
 
     def _open_dirs(self) -> None:
         cluster_id = self._cluster_id
@@ -114,10 +121,6 @@ class LogManager:
                 self._opened.append(opened)
             except OSError as error:
                 self.failed_dirs[path] = error
-                _logger.error(
-                    "log directory %s is offline: %s, opening it. Look at the disk, then start the broker again",
-                    path, describe(error),
-                )  # fmt: skip
 
     def _load_all(self, on_progress: Progress | None) -> None:
         work: list[tuple[OpenedDir, str]] = []
@@ -209,6 +212,7 @@ class LogManager:
                 " what is missing had not been flushed when the machine stopped"
             )
         log.raise_high_watermark(high_watermark)
+        log.release()  # there may be more logs than files that may be open
         return log
 
     def _config_of(self, topic: str) -> LogConfig:
@@ -385,6 +389,20 @@ class LogManager:
         starts = {other.partition: other.start_offset for other in (*logs, log)}
         self._written.pop((target, layout.LOG_START_OFFSETS), None)
         return lambda: opened.write(layout.LOG_START_OFFSETS, starts)
+
+    def plan_start(self, log: Log, offset: int) -> Callable[[], None]:
+        """What writes down that a log will begin at `offset`, before it does: a deletion that was answered stays one.
+        On a full disk it waits for the next checkpoint, because to delete is how room is made."""
+        opened = self._dir_of(log)
+        logs = [other for other in self._logs.values() if other.dir is log.dir and other.start_offset > 0]
+        starts = {other.partition: other.start_offset for other in logs} | {log.partition: offset}
+        self._written.pop((log.dir, layout.LOG_START_OFFSETS), None)
+
+        def write() -> None:
+            with contextlib.suppress(DiskFullError):
+                opened.write(layout.LOG_START_OFFSETS, starts)
+
+        return write
 
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs

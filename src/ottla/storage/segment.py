@@ -8,6 +8,7 @@ last one. Only the last segment of a log is appended to; the others are opened w
 from __future__ import annotations
 
 import contextlib
+import logging
 from array import array
 from functools import partial
 from typing import NamedTuple
@@ -24,6 +25,8 @@ from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, warm
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 from ottla.storage.windows import Windows
+
+_logger = logging.getLogger(__name__)
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 # A lookup reads this much at once: most batches that follow an index entry begin within it.
@@ -110,12 +113,12 @@ class Segment:
     def file(self) -> File:
         if self._file is None:
             self._file = self._fs.open(self.path(layout.LOG), write=self.writable, create=self.writable)
-            if self._pool is not None and not self.writable:
+            if self._pool is not None:
                 self._pool.opened(self)
         return self._file
 
     def release_all(self) -> None:
-        """Close whatever a look at this segment has opened, but not the log that is appended to."""
+        """Close whatever a look at this segment has opened."""
         self.release()
         self.offset_index.release()
         self.time_index.release()
@@ -123,8 +126,8 @@ class Segment:
 
     @property
     def is_open(self) -> bool:
-        """Whether it holds a file that can be let go of."""
-        return self._file is not None and not self.writable
+        """Whether it holds a file."""
+        return self._file is not None
 
     def use_pool(self, pool: HandlePool | None) -> None:
         """From now on what is open here counts there, or nowhere."""
@@ -138,8 +141,7 @@ class Segment:
 
     def release(self) -> None:
         """Let go of the log file; a read that still holds a slice of it keeps it open."""
-        if not self.writable:
-            self._file = None
+        self._file = None
 
     @property
     def max_timestamp(self) -> int:
@@ -171,7 +173,19 @@ class Segment:
         self.time_index.open_for_append(config.segment_index_bytes)
         self._look_for_room()
         if config.preallocate and self.size == 0:
-            self.file.allocate(config.effective_segment_bytes)
+            self._preallocate(config.effective_segment_bytes)
+
+    def _preallocate(self, size: int) -> None:
+        """Room that is not there now is no error: it only makes appends steadier, and a broker must come up."""
+        try:
+            self.file.allocate(size)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            _logger.warning(
+                "%s: no room to preallocate %d bytes; it grows as it is written", self.file.path, size
+            )
+            self.file.truncate(0)
 
     def append(self, data: Bytes, size: int, last_offset: int, max_timestamp: int) -> None:
         """Add one batch of `size` bytes."""
@@ -180,9 +194,8 @@ class Segment:
             raise StorageError(
                 f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
             )
-        assert self._file is not None
         try:
-            self._file.pwrite(data, position)
+            (self._file or self.file).pwrite(data, position)
         except OSError as error:
             self._take_back(error)
             raise
@@ -223,9 +236,8 @@ class Segment:
         that no index entry is due.
         """
         position = self.size
-        assert self._file is not None
         try:
-            self._file.pwrite(memoryview(data)[:size], position)
+            (self._file or self.file).pwrite(memoryview(data)[:size], position)
         except OSError as error:
             self._take_back(error)
             raise
