@@ -117,5 +117,5 @@ def test_a_running_kafka_keeps_its_directory_and_does_not_mind_ottlas_file(tmp_p
         broker.start()  # with ottla.db in its directory
         with pytest.raises(subprocess.CalledProcessError) as refused:
             ottla("adopt", broker.data_dir)
-        assert "in use by a running Kafka" in refused.value.stderr
+        assert "is in use by another process, an ottla or a Kafka" in refused.value.stderr
         produce(broker.servers, "orders", ["still Kafka's"])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ottla.errors import DiskFullError, LogDirOfflineError, StorageError
 from ottla.storage.fs import FileSystem, describe, error_name, is_full, is_scarce
+from ottla.words import counted
 
 _logger = logging.getLogger(__name__)
 
@@ -133,4 +134,5 @@ def _full(error: OSError) -> DiskFullError:
 
 def _those(partitions: list[str]) -> str:
     named = ", ".join(partitions[:_NAMED]) + (", ..." if len(partitions) > _NAMED else "")
-    return f"{len(partitions)} partitions are offline with it{': ' if named else ''}{named}"
+    are = "is" if len(partitions) == 1 else "are"
+    return f"{counted(len(partitions), 'partition')} {are} offline with it{': ' if named else ''}{named}"
