@@ -23,6 +23,7 @@ _SMALL_SHARE = 20
 _LOOK_MS = 1000
 _MAX_LOOK_MS = 60_000
 _NAMED = 20  # partitions that a line names
+_RAISE_LIMIT = "Raise the limit (ulimit -n), or have fewer clients"
 
 
 class LogDir:
@@ -54,9 +55,8 @@ class LogDir:
         disk is not at fault: then only this operation has failed."""
         if is_scarce(error):
             _logger.error(
-                "log directory %s: %s failed: %s. Raise the limit (ulimit -n), or have fewer clients", self.path, doing,
-                describe(error),
-            )  # fmt: skip
+                "log directory %s: %s failed: %s. %s", self.path, doing, describe(error), _RAISE_LIMIT
+            )
             return StorageError(f"{self.path}: {doing} failed ({describe(error)})")
         if self.failure is None:
             self.failure = self.refusal = error
@@ -78,7 +78,7 @@ class LogDir:
             self.doing = doing
             self._is_seen_full = False
             advice = (
-                "Raise the limit (ulimit -n), or have fewer clients"
+                _RAISE_LIMIT
                 if is_scarce(error)
                 else "Free space, or lower retention.bytes or retention.ms of a topic"
             )

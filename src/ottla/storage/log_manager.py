@@ -394,8 +394,8 @@ class LogManager:
         """What writes down that a log will begin at `offset`, before it does: a deletion that was answered stays one.
         On a full disk it waits for the next checkpoint, because to delete is how room is made."""
         opened = self._dir_of(log)
-        logs = [other for other in self._logs.values() if other.dir is log.dir and other.start_offset > 0]
-        starts = {other.partition: other.start_offset for other in logs} | {log.partition: offset}
+        starts = _starts(other for other in self._logs.values() if other.dir is log.dir)
+        starts[log.partition] = offset
         self._written.pop((log.dir, layout.LOG_START_OFFSETS), None)
 
         def write() -> None:
@@ -570,9 +570,7 @@ class LogManager:
         if layout.RECOVERY_POINTS in names:
             contents[layout.RECOVERY_POINTS] = {log.partition: log.recovery_point for log in logs}
         if layout.LOG_START_OFFSETS in names:
-            # Kafka leaves out those whose first segment says it; but should that be missing, nobody else would.
-            started = [log for log in logs if log.start_offset > 0]
-            contents[layout.LOG_START_OFFSETS] = {log.partition: log.start_offset for log in started}
+            contents[layout.LOG_START_OFFSETS] = _starts(logs)
         if layout.HIGH_WATERMARKS in names:
             contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
 
@@ -622,3 +620,9 @@ class LogManager:
             log.abandon()
         for opened in self._opened:
             opened.lock.close()
+
+
+def _starts(logs: Iterable[Log]) -> dict[TopicPartition, int]:
+    """What log-start-offset-checkpoint says of them. Kafka leaves out those whose first segment says it; but should
+    that one be missing, nobody else would."""
+    return {log.partition: log.start_offset for log in logs if log.start_offset > 0}
