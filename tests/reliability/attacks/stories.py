@@ -12,6 +12,7 @@ from functools import partial
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks import (
     long_polls,
+    many_partitions,
     old_fetches,
     old_messages,
     packed_batches,
@@ -32,6 +33,7 @@ ATTACKS: dict[str, Attack] = {
     "long polls": long_polls.attack,
     "scrapes": scrapes.attack,
     "producer ids": producer_ids.attack,
+    "many partitions": many_partitions.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
