@@ -306,7 +306,10 @@ def test_recovery_is_written_down_so_that_it_is_not_done_again(broker: Broker) -
     manager = broker.open()
     append(manager.get_or_create(A), 5)
     manager.abandon()
-    broker.open().abandon()
+    manager = broker.open()
+    manager.logs[A].flush()
+    manager.checkpoint()
+    manager.abandon()
     assert broker.checkpoint(layout.RECOVERY_POINTS) == {A: 5}
 
 

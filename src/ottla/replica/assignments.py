@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
@@ -37,7 +38,8 @@ _logger = logging.getLogger(__name__)
 
 _NAMED = 20  # partitions that a line names
 _TRY_AGAIN_MS = 5_000  # to make a log for which there was no room
-_AT_ONCE = 50  # partitions in a turn of the loop, about 2 ms
+_AT_ONCE = 50  # steps in a turn of the loop, each for a partition: about 2 ms
+_LOGS_IN_A_STEP = 200  # of what is only looked at
 
 
 class _Made(NamedTuple):
@@ -326,7 +328,7 @@ class Assignments:
                 some = keys[first : first + _AT_ONCE]
                 self._under_way += 1
                 self._lanes.of(log_dir).run(self._logs.plan_removal(some, mark), partial(self._removed, some))
-                yield from (None for _ in some)
+                yield from repeat(None, len(some))
         if by_dir and not self._changed_dirs:
             self._begin(self._checkpoint())
         self._changed_dirs.update(by_dir)
@@ -349,7 +351,8 @@ class Assignments:
                 if write is not None:
                     self._under_way += 1
                     self._lanes.of(log_dir).run(write, self._written)
-                yield from (None for _ in range(_AT_ONCE))  # it goes through all logs: a turn of its own
+                # It goes through all logs: with many, that is a turn of its own.
+                yield from repeat(None, len(self._hosted.partitions) // _LOGS_IN_A_STEP)
 
     def _written(self, _: None, error: BaseException | None) -> None:
         if error is not None:

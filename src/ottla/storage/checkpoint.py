@@ -64,10 +64,10 @@ def _parse_lines(path: str, text: str, parse: Callable[[list[str]], T]) -> list[
 
 
 def _read_text(fs: FileSystem, path: str) -> str | None:
+    if not fs.exists(path):
+        return None
     try:
         return fs.read_bytes(path).decode()
-    except FileNotFoundError:
-        return None
     except UnicodeDecodeError as error:
         raise CorruptCheckpointError(f"{path}: is not text: {error}") from None
 

@@ -98,7 +98,8 @@ class _Loader:
         self._start_offset = start_offset
         names = self._fs.list_dir(path)
         self._files = layout.segment_files(names)
-        self._has_changed = False  # files, by loading them
+        self._has_changed = False  # files, by loading them;
+        self._has_cut = False  # and that for good: records are gone, or under another name
         self._taken: list[int] | None = None  # the offsets of snapshots, as long as they are known
         # Repairs once left gaps on purpose, with the bytes they took out beside them, and put nothing on record.
         repaired = losses.FILE not in names and any(map(quarantine.is_pieces, names))
@@ -157,10 +158,10 @@ class _Loader:
         return log
 
     def _must_flush(self) -> bool:
-        """Whether what was recovered is to be on disk before it is served. What is above the recovery point would only
-        be read again after the next crash: of one segment that is little, and a sync of each log takes long."""
+        """Whether what was recovered is to be on disk before it is served. A log that is whole is as it was before the
+        crash, and is flushed soon (background.py): to sync each of many here would make a start long."""
         unflushed = self._segments.from_offset(self._recovery_point)
-        return not self._clean and (len(unflushed) > 1 or self._config.waits_for_flush)
+        return not self._clean and (self._has_cut or len(unflushed) > 1 or self._config.waits_for_flush)
 
     def _snapshots(self) -> list[int]:
         if self._taken is None:
@@ -175,7 +176,7 @@ class _Loader:
             self._segments = SegmentSet(found)
             is_plain = files is not None and not any(file.marker for file in files)
             self._taken = snapshots.taken_in(files) if files is not None and is_plain else None
-            self._has_changed = not is_plain
+            self._has_changed = self._has_cut = not is_plain
             files = None  # whoever comes here again has changed them
             unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
             self._ends = {
@@ -285,9 +286,11 @@ class _Loader:
                 self._drop(segment)
                 continue
             cut = self._recover(segment)
+            self._has_cut = self._has_cut or cut
             next_base = self._segments.next_base(segment)
             damaged = next_base is not None and (cut or self._has_gap(segment, next_base))
         if damaged:
+            self._has_cut = True
             self._fs.sync_dir(self._path)
 
     def _has_gap(self, segment: Segment, next_base: int) -> bool:
