@@ -574,7 +574,7 @@ class Log:
         return len(due)
 
     @property
-    def _is_as_closed(self) -> bool:
+    def is_as_closed(self) -> bool:
         """Whether nothing has changed since the last clean stop, so that there is nothing to bring to disk."""
         is_same = self.closed_at == self.end_offset and self.flusher.is_untouched
         return is_same and not self._deletions and not self.epochs.is_behind
@@ -582,9 +582,6 @@ class Log:
     def close(self) -> None:
         """Flush, trim the indexes and close all files: a clean stop."""
         self.dir.check_online()
-        if self._is_as_closed:
-            self.abandon()
-            return
         try:
             self._active.become_inactive()
             self.producers.end_offset = self.end_offset
