@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.measure import Bench, Figure
 from tests.reliability.child import Child
 from tests.reliability.crowds import create_topic, produce_to_all
+
+from benchmarks.measure import Bench, Figure
 
 _AT_ONCE = 1_000  # partitions of a topic, and of a request
 _REST_S, _QUICK_REST_S = 20.0, 1.0
