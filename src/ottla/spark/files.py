@@ -32,8 +32,6 @@ from ottla.storage import checkpoint, layout, producer_snapshot
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
 
-_PID_FILE = "broker.pid"  # ottla's; beside the lock that both take
-
 
 class FileTransport:
     """Partitions that lie in directories."""
@@ -199,7 +197,7 @@ def _named(target: source.Partition) -> TopicPartition:
 def is_held(fs: FileSystem, data_dir: str) -> bool:
     """Whether a broker, ottla's or Apache Kafka's, runs on this directory."""
     try:
-        if int(fs.read_bytes(f"{data_dir}/{_PID_FILE}")) == os.getpid():
+        if int(fs.read_bytes(f"{data_dir}/{layout.PID_FILE}")) == os.getpid():
             return True  # in this very process. The lock must not be looked at: closing its file would give it up
     except (FileNotFoundError, ValueError):
         pass
