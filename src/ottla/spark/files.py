@@ -7,10 +7,8 @@ For read_committed it ends before the first transaction that is open there.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
@@ -201,15 +199,4 @@ def is_held(fs: FileSystem, data_dir: str) -> bool:
             return True  # in this very process. The lock must not be looked at: closing its file would give it up
     except (FileNotFoundError, ValueError):
         pass
-    try:
-        file = os.open(f"{data_dir}/{layout.LOCK}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # struct flock of 64-bit Linux: type, whence, start, length, pid
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(file, fcntl.F_GETLK, asked)
-    finally:
-        os.close(file)
-    kind: int = struct.unpack("hhqqi4x", answer)[0]
-    return kind != fcntl.F_UNLCK
+    return fs.is_locked(f"{data_dir}/{layout.LOCK}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import NamedTuple
 
 from ottla.logtools.reading import read_records
@@ -59,7 +58,7 @@ class LogFiles:
                 continue
             path = f"{self.directory}/{name}"
             try:
-                identity = Path(path).stat().st_ino
+                identity = self._fs.identity(path)
             except FileNotFoundError:
                 continue
             by_marker[parsed.marker][parsed.base_offset] = Segment(parsed.base_offset, path, identity)
