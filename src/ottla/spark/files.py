@@ -24,7 +24,7 @@ from ottla.spark.committed import read_committed
 from ottla.spark.log_files import LogFiles
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
-from ottla.spark.transactions import Transactions
+from ottla.spark.transactions import TransactionsSoFar
 from ottla.spark.transport import BadBytes, Block, Lost, Mark
 from ottla.storage import checkpoint, layout, producer_snapshot
 from ottla.storage.fs import FileSystem, RealFileSystem
@@ -37,7 +37,7 @@ class FileTransport:
     def __init__(self, options: ReadOptions, fs: FileSystem | None = None) -> None:
         self._options = options
         self._fs = fs or RealFileSystem()
-        self._transactions: dict[TopicPartition, Transactions] = {}
+        self._transactions: dict[TopicPartition, TransactionsSoFar] = {}
 
     def close(self) -> None:
         """Files are opened for each call; there is nothing to give back."""
@@ -144,7 +144,7 @@ class FileTransport:
         known.at = end
         return min(known.began.values(), default=end)
 
-    def _snapshot(self, log: LogFiles, end: int) -> Transactions:
+    def _snapshot(self, log: LogFiles, end: int) -> TransactionsSoFar:
         """Those that the newest producer snapshot at or before `end` has as open."""
         names = (layout.parse_segment_file(name) for name in self._fs.list_dir(log.directory))
         bases = (n.base_offset for n in names if n and n.suffix == layout.SNAPSHOT and not n.marker)
@@ -155,8 +155,8 @@ class FileTransport:
             except (FileNotFoundError, CorruptSnapshotError):
                 continue
             began = {e.producer_id: e.txn_first_offset for e in entries if e.txn_first_offset >= 0}
-            return Transactions(base, began)
-        return Transactions(log.first_offset() or 0)
+            return TransactionsSoFar(base, began)
+        return TransactionsSoFar(log.first_offset() or 0)
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         starts, ends = self.earliest(times_ms), self.latest(times_ms)
