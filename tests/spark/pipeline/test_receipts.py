@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.receipts import Receipts
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.tasks import Result, Taken
 
 

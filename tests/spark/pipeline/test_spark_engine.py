@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.errors import ConfigError, ConnectionLostError
+from ottla.errors import ConfigError, ConnectionLostError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import SparkEngine, SparkTasks
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.show import register
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.tasks import Result
 from ottla.spark.pipeline.validate import dry_run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.sinks.topic import TopicTarget
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import KilledHere, Steps, orders, produce, run_here, write_pipeline

@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.tasks import Result
 
 _SEAL_BYTES = 32

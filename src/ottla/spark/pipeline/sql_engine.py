@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ottla.errors import ConfigError
+from ottla.errors import ConfigError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import aligned, make_decoder, row_schema
+from ottla.spark.pipeline.decode import make_decoder, row_schema
 from ottla.spark.pipeline.expect import sql_failure
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.receipts import Receipts
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.pipeline.reshape import aligned
 from ottla.spark.pipeline.table_files import Layout, TableWriter
 from ottla.spark.pipeline.tasks import (
     HIDDEN,

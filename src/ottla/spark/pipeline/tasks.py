@@ -9,13 +9,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.config import Decode, Expectation
 from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.expect import Checks
 from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
 from ottla.spark.plan import read_split
 from ottla.spark.ranges import Split
