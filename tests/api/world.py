@@ -145,8 +145,10 @@ class World:
         return self.metadata.image
 
     def change(self, command: Command) -> None:
-        self.metadata.change(command, lambda outcome, error: None)
+        errors: list[BaseException | None] = []
+        self.metadata.change(command, lambda outcome, error: errors.append(error))
         self.runtime.run_pending()
+        assert errors == [None]
 
     def register(self, node_id: int) -> None:
         info = BrokerInfo(node_id, f"host-{node_id}", 9090 + node_id, rack=f"rack-{node_id}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -240,7 +241,7 @@ def test_a_reader_of_another_history_is_told_where_it_parts(world: World) -> Non
 
 
 def test_committed_readers_stop_at_an_open_transaction_and_hear_of_aborted_ones(world: World) -> None:
-    txn = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    txn: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     world.append(base_sequence=0, **txn)
     result = world.fetch(entry(), isolation=Isolation.COMMITTED).only
     assert (result.high_watermark, result.last_stable_offset, data(result)) == (1, 0, b"")
