@@ -292,7 +292,9 @@ def _module_source(api_key: int) -> tuple[str, MessageModel]:
                     f"FLEXIBLE_SINCE = {message.flexible_since}",
                 ]
             source = _class_source(model, head, is_request, span)
-            assert blocks.get(model.name, source) == source, f"{model.name} is two things: one needs another name"
+            assert blocks.get(model.name, source) == source, (
+                f"{model.name} is two things: one needs another name"
+            )
             blocks[model.name] = source
     body = "\n\n\n".join(blocks.values())
     title = request.name.removesuffix("Request")

@@ -43,7 +43,6 @@ class Client:
         self.address = "127.0.0.1:50000"
         self.client_software_name = "tests"
         self.client_software_version = "1"
-        self.principal = "User:ANONYMOUS"
         self._answers = answers
 
     def answered(self, call: Call, response: Any) -> None:

@@ -49,7 +49,7 @@ def test_what_was_appended_comes_back(world: World) -> None:
     world.append(count=3)
     result = world.fetch(entry()).only
     assert (result.error_code, result.high_watermark, result.last_stable_offset) == (0, 3, 3)
-    assert (result.log_start_offset, result.aborted, result.preferred) == (0, None, -1)
+    assert (result.log_start_offset, result.aborted) == (0, None)
     assert data(result) == world.log().segments.active.file.pread(MUCH, 0)
     assert world.metrics.topic("t").bytes_out == result.size_bytes
 
