@@ -21,6 +21,9 @@ def test_pre_commit_takes_the_configuration_and_downloads_nothing(tmp_path: Path
     config = ROOT / ".pre-commit-config.yaml"
     assert re.findall(r"^ +- repo: (.+)$", config.read_text(), re.MULTILINE) == ["local"]
     done = subprocess.run(
-        [ROOT / ".venv/bin/pre-commit", "validate-config", str(config)], capture_output=True, text=True, cwd=ROOT
+        [ROOT / ".venv/bin/pre-commit", "validate-config", str(config)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stdout
