@@ -55,7 +55,7 @@ def test_what_nobody_reads_is_found(text: str, names: list[str]) -> None:
         "class A:\n    size: int\nmatch x:\n    case A(size=5): pass",
         "@app.command()\ndef show(): pass",
         "class A(Protocol): pass\nA",
-        "class Session(asyncio.Protocol):\n    def eof_received(self): pass\nSession",
+        "class Session(asyncio.BufferedProtocol):\n    def eof_received(self): pass\nSession",
         "class Code(IntEnum):\n    NONE = 0\nCode(0)",
         "KEY, VALUE = range(2)\nprint(KEY)",
         "class A:\n    def __len__(self): pass\nA()",
