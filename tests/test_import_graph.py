@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools import import_graph
 from tools.import_graph import HIDDEN, TOP, TYPES, Import
+
+from tools import import_graph
 
 ROOT = Path(__file__).parent.parent
 # These lists only get shorter.

@@ -83,10 +83,6 @@ class RecordBatchTooLargeError(BrokerError):
     code = 18  # RECORD_LIST_TOO_LARGE
 
 
-class UnsupportedForMessageFormatError(BrokerError):
-    code = 43
-
-
 class OutOfOrderSequenceError(BrokerError):
     code = 45  # OUT_OF_ORDER_SEQUENCE_NUMBER
 

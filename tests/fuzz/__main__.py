@@ -88,7 +88,7 @@ class _Child:
             directory, env = ROOT / "src" / "ottla" / "records", dict(os.environ)
         else:
             env = _sanitized()
-        arguments = [target, directory, self._progress, str(seed), str(first), str(count)]
+        arguments = [target, str(directory), str(self._progress), str(seed), str(first), str(count)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.child", *arguments], cwd=ROOT, env=env
         )

@@ -53,7 +53,7 @@ def test_records_are_those_that_kafka_reads(kafka_dirs: dict[str, Path], name: s
             for record in expected["records"]
         ]
         query = Query(from_offset=expected["start"], to_offset=expected["end"])
-        found = [tuple(record) for record in read(kafka_dirs[name] / partition, query)]
+        found: list[tuple[Any, ...]] = [tuple(record) for record in read(kafka_dirs[name] / partition, query)]
         offsets = {record[0] for record in wanted}
         assert [record for record in found if record[0] in offsets] == wanted, partition
         controls = [record for record in found if record[0] not in offsets]

@@ -256,6 +256,14 @@ def check_offset_entries(
     return slot, used
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_wrapper(row: cython.longlong[::1], at: cython.Py_ssize_t) -> cython.bint:
+    """A compressed message of the old formats, of which only the last offset is known from outside."""
+    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7 != 0
+
+
 def check_time_entries(
     rows,
     count: cython.Py_ssize_t,
@@ -291,9 +299,7 @@ def check_time_entries(
                 or offset <= _int32(view, slot * 12 - 4) + base_offset
             ):
                 kind = 1
-            elif offset < row[at + col.BASE_OFFSET] and not (
-                row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7
-            ):
+            elif offset < row[at + col.BASE_OFFSET] and not _is_wrapper(row, at):
                 kind = 2
             elif timestamp != row[at + col.MAX_TIMESTAMP]:
                 kind = 4

@@ -233,14 +233,8 @@ def _filter(
                     return _TOO_FAR, to, 0, 0, 0
                 run = read[one + col.AHEAD_END]
                 to = _put_record(
-                    view,
-                    read[one + col.AHEAD_BODY],
-                    read[one + col.AHEAD_TIMED],
-                    run,
-                    timestamp - horizon,
-                    out,
-                    to,
-                )
+                    view, read[one + col.AHEAD_BODY], read[one + col.AHEAD_TIMED], run, timestamp - horizon, out, to
+                )  # fmt: skip
         count -= some
     if at != end:
         return _BAD, to, 0, 0, 0

@@ -64,6 +64,21 @@ def _follows(row: cython.longlong[::1], to: cython.Py_ssize_t) -> cython.bint:
     )
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_plain(row: cython.longlong[::1], to: cython.Py_ssize_t, next_offset: cython.longlong) -> cython.bint:
+    """Of magic 2, nothing set in the attributes, offsets from 0 on, each of them there."""
+    return (
+        row[to + col.MAGIC] == 2
+        and row[to + col.ATTRIBUTES] == 0
+        and row[to + col.BASE_OFFSET] == 0
+        and row[to + col.COUNT] >= 1
+        and row[to + col.COUNT] == row[to + col.LAST_DELTA] + 1
+        and row[to + col.LAST_DELTA] < _INT64_MAX - next_offset
+    )
+
+
 def gather(
     buf,
     places,
@@ -103,30 +118,12 @@ def gather(
         if at < 0 or length < _HEADER or length > len(view) - at or length > room - size or length > max_size:
             break
         status = scan_one(view, at, at + length, row, to, _CHECK_CRC)
-        # Of the whole size, magic 2, nothing set in the attributes, offsets from 0 on, each of them there.
-        if (
-            status != _OK
-            or row[to + col.SIZE] != length
-            or row[to + col.MAGIC] != 2
-            or row[to + col.ATTRIBUTES]
-            or row[to + col.BASE_OFFSET]
-        ):
-            break
-        if (
-            row[to + col.COUNT] < 1
-            or row[to + col.COUNT] != row[to + col.LAST_DELTA] + 1
-            or row[to + col.LAST_DELTA] >= _INT64_MAX - next_offset
-        ):
+        if status != _OK or row[to + col.SIZE] != length or not _is_plain(row, to, next_offset):
             break
         status, _unused, lowest, highest, _unused, null_keys = walk(
-            view,
-            at + _HEADER,
-            at + length,
-            row[to + col.COUNT],
-            row[to + col.BASE_TIMESTAMP],
-            True,
+            view, at + _HEADER, at + length, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], True,
             row[to + col.LAST_DELTA],
-        )
+        )  # fmt: skip
         if (
             status != _OK
             or highest != row[to + col.MAX_TIMESTAMP]

@@ -336,14 +336,9 @@ def scan_one(
         _unused: cython.longlong
         null_keys: cython.longlong
         status, _unused, _unused, _unused, _unused, null_keys = walk(
-            view,
-            at + _HEADER,
-            stop,
-            row[to + col.COUNT],
-            row[to + col.BASE_TIMESTAMP],
-            False,
+            view, at + _HEADER, stop, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], False,
             row[to + col.LAST_DELTA],
-        )
+        )  # fmt: skip
         row[to + col.NULL_KEYS] = null_keys
         return status
     row[to + col.NULL_KEYS] = _legacy_null_keys(view, at + (26 if row[to + col.MAGIC] == 1 else 18), stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -203,7 +204,7 @@ class _kept:  # noqa: N801 - a context manager by that name
 
 
 def test_what_a_task_raises_is_told_and_says_whether_to_try_again(spark: SparkSession) -> None:
-    def fail(index: int) -> TaskResult:
+    def fail(index: int, _: int) -> TaskResult:
         raise [
             ConnectionLostError("127.0.0.1:9092: Connection refused"),
             PermissionError(13, "Permission denied", "/lake/rows"),
@@ -214,7 +215,7 @@ def test_what_a_task_raises_is_told_and_says_whether_to_try_again(spark: SparkSe
     found = []
     for index in range(4):
         with pytest.raises(PipelineError) as raised:
-            SparkTasks(spark).run(lambda _, index=index: fail(index), 1)
+            SparkTasks(spark).run(partial(fail, index), 1)
         found.append((str(raised.value), raised.value.retriable))
     assert found == [
         ("127.0.0.1:9092: Connection refused", True),
