@@ -212,6 +212,4 @@ def segments(broker: Attacked, topic: str, partition: int = 0) -> int:
 def await_coordinator(broker: Attacked, group: str) -> None:
     """The first request for one makes the topic that groups are kept in."""
     with Wire(broker) as wire:
-        wait_until(
-            lambda: wire.ask(FIND_COORDINATOR, 2, FindCoordinatorRequest(key=group)).error_code == 0
-        )
+        wait_until(lambda: wire.ask(FIND_COORDINATOR, 2, FindCoordinatorRequest(key=group)).error_code == 0)

@@ -48,11 +48,12 @@ class State(NamedTuple):
 
 
 def state_of(broker: Attacked, neighbour: Neighbour) -> State:
-    metrics = broker.metrics()
     rounds, began_ns = neighbour.rounds, broker.loop_ns()
     neighbour.wait_for(_ROUNDS)
     took_ms = (broker.loop_ns() - began_ns) / 1e6
-    return State({name: metrics[name] for name in _GAUGES}, took_ms / (neighbour.rounds - rounds))
+    round_ms = took_ms / (neighbour.rounds - rounds)
+    metrics = broker.metrics()
+    return State({name: metrics[name] for name in _GAUGES}, round_ms)
 
 
 def wait_until_as_before(broker: Attacked, neighbour: Neighbour, before: State) -> None:

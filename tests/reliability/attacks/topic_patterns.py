@@ -29,7 +29,8 @@ def attack(broker: Attacked, seed: int, share: float) -> None:
             _Member(stack.enter_context(Wire(broker)), number, chance)
             for number in range(max(4, int(GROUPS * share)))
         ]
-        wait_until(lambda: all([member.has_its_topic() for member in members]))
+        for member in members:
+            wait_until(member.has_its_topic)
 
 
 class _Member:
