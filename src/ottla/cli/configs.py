@@ -1,4 +1,4 @@
-"""`ottla configs`: show and change settings of topics and brokers, of any Kafka cluster or in a stopped ottla's data."""
+"""`ottla configs`: show and change settings of topics and brokers: of a Kafka cluster, or in a stopped ottla's data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The broker that is attacked: inside this process, where time can be moved, or `ottla serve` seen from outside.
+"""The broker that is attacked: inside this process, or in one of its own, whose memory can be measured.
 
-An attack may use what both have: `port`, `data`, `clock`, `create_topic`, `topics` and `metrics`.
+python -m tests.reliability.attacks.brokers DIRECTORY    one that another process looks into
 """
 
 from __future__ import annotations
@@ -8,31 +8,26 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
+from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any, Protocol
 
-from ottla.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
-from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.testing.embedded import EmbeddedBroker
 from tests.cli.serving import TIMEOUT_S
+from tests.reliability.attacks.remote import Link, serve
 from tests.server.wire import Wire, wait_until
 
-SETTINGS = {"log.cleaner.enable": "false", "group.initial.rebalance.delay.ms": "0"}
-CREATE_TOPICS, METADATA, FIND_COORDINATOR = 19, 3, 10
+ROOT = Path(__file__).parents[3]
+SETTINGS = {"log.cleaner.enable": "false"}
+FIND_COORDINATOR = 10
 _TURNS = re.compile(r'ottla_event_loop_turn_cpu_seconds_bucket{le="(.+)"}')
-_IDLE_SHARE = 0.02
 
 
 class Attacked(Protocol):
@@ -40,7 +35,10 @@ class Attacked(Protocol):
 
     port: int
     data: str
-    clock: Any  # `advance(ms)`
+
+    @property
+    def clock(self) -> Any:
+        """`advance(ms)`"""
 
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
@@ -63,8 +61,8 @@ class Attacked(Protocol):
 class Inside(EmbeddedBroker):
     """In this process."""
 
-    def __init__(self) -> None:
-        super().__init__(SETTINGS, http=True)
+    def __init__(self, data: str | None = None) -> None:
+        super().__init__(SETTINGS, data, http=True)
 
     def __enter__(self) -> Inside:
         super().__enter__()
@@ -87,101 +85,57 @@ class Inside(EmbeddedBroker):
 
 
 class Outside:
-    """`ottla serve` in a process of its own, which nobody else's memory or garbage is in."""
+    """In a process of its own, which nobody else's memory or garbage is in; it can be looked into all the same.
 
-    def __init__(self, settings: Mapping[str, object] | None = None) -> None:
-        self.data = tempfile.mkdtemp(prefix="ottla-attacked-")
-        self.clock = self
-        self._errors = Path(self.data) / "errors.txt"
-        words = ["serve", "--data", self.data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-        for key, value in {**SETTINGS, **(settings or {})}.items():
-            words += ["--set", f"{key}={value}"]
+    Where several attacks run at once none may move the clock for the others: then time passes by itself.
+    """
+
+    def __init__(self, *, in_real_time: bool) -> None:
+        self.data = tempfile.mkdtemp(prefix="ottla-attacked-")  # on a disk, so that its pages are no memory
+        self._errors = Path(f"{self.data}.log")
+        self._in_real_time = in_real_time
+        self._there: Any = None
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ottla", *words], stdout=subprocess.PIPE, stderr=errors, text=True
+                [sys.executable, "-m", __name__, self.data],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
 
     def __enter__(self) -> Outside:
         try:
             assert self.process.stdout is not None
-            ready = re.search(r"ready on 127\.0\.0\.1:(\d+)", self.process.stdout.readline())
-            assert ready is not None, self._errors.read_text()
-            self.port = int(ready[1])
-            self._wait_until_idle()
-            told = re.search(r"http://\S+/metrics", self._errors.read_text())
-            assert told is not None
-            self._url = told[0]
-            self._turns = self._turn_counts()
+            assert self.process.stdout.readline() == "ready\n", self.log_text()
+            self._there = Link(_address(self.data)).root()
+            self.port: int = self._there.port
+            self.clock = self if self._in_real_time else self._there.clock
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
+        self.process.kill()
         self.process.wait(TIMEOUT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         shutil.rmtree(self.data)
+        self._errors.unlink()
 
-    def _wait_until_idle(self) -> None:
-        """A start goes on for a moment after the ready line."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            before_ns = self.loop_ns()
-            time.sleep(0.05)  # what is measured, not what is hoped for
-            if self.loop_ns() - before_ns < 50_000_000 * _IDLE_SHARE:
-                return
-            assert time.monotonic() < deadline, "the broker does not come to rest"
-
-    # -- what an attack uses
+    def __getattr__(self, name: str) -> Any:
+        """All that a broker in this process has."""
+        return getattr(self._there, name)
 
     def advance(self, ms: int) -> None:
-        """Here time goes by itself."""
         time.sleep(ms / 1000)
 
-    def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
-    ) -> None:
-        settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (config or {}).items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
-        with Wire(self) as wire:
-            asked = CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
-            (answer,) = wire.ask(CREATE_TOPICS, 5, asked).topics
-        assert answer.error_code == 0, answer.error_message
-
-    def topics(self) -> list[str]:
-        with Wire(self) as wire:
-            return sorted(topic.name for topic in wire.ask(METADATA, 9, MetadataRequest(topics=None)).topics)
-
-    # -- what the harness reads
-
-    def metrics_text(self) -> str:
-        return _get(self._url)
-
-    def metrics(self) -> dict[str, float]:
-        return _parsed(self.metrics_text())
-
-    def worst_turn_ms(self) -> float:
-        """The upper end of the histogram's bucket that it falls into."""
-        before, self._turns = self._turns, self._turn_counts()
-        worst_s, below = 0.0, 0.0
-        for edge_s, count in self._turns.items():
-            new = count - before[edge_s]
-            if new > below:
-                worst_s, below = edge_s, new
-        return worst_s * 1000
-
-    def _turn_counts(self) -> dict[float, float]:
+    def turn_counts(self) -> dict[float, float]:
         """How many turns took so many seconds at most."""
-        found = ((_TURNS.fullmatch(name), value) for name, value in self.metrics().items())
+        found = ((_TURNS.fullmatch(name), value) for name, value in self._there.metrics().items())
         return {float(match[1]): value for match, value in found if match}
-
-    def loop_ns(self) -> int:
-        """The loop runs on the first thread."""
-        pid = self.process.pid
-        return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0])
 
     def memory_bytes(self) -> int:
         """Without pages of files, which the system takes back when it needs them."""
@@ -191,6 +145,16 @@ class Outside:
 
     def log_text(self) -> str:
         return self._errors.read_text()
+
+
+def worst_turn_ms(before: Mapping[float, float], now: Mapping[float, float]) -> float:
+    """The upper end of the histogram's bucket that the longest turn since then falls into."""
+    counts = {edge_s: count - before[edge_s] for edge_s, count in now.items()}
+    return 1000 * min(edge_s for edge_s, count in counts.items() if count == max(counts.values()))
+
+
+def _address(data: str) -> str:
+    return f"{data}.socket"
 
 
 def _get(url: str) -> str:
@@ -213,3 +177,14 @@ def await_coordinator(broker: Attacked, group: str) -> None:
     """The first request for one makes the topic that groups are kept in."""
     with Wire(broker) as wire:
         wait_until(lambda: wire.ask(FIND_COORDINATOR, 2, FindCoordinatorRequest(key=group)).error_code == 0)
+
+
+def main(data: str) -> None:
+    """Ends when it is killed."""
+    with Listener(_address(data)) as listener, Inside(data) as broker:
+        print("ready", flush=True)
+        serve(broker, listener)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
