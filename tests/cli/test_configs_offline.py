@@ -31,6 +31,9 @@ class Stopping(Serve):
         super().__init__(directory, "--data", self.data, "--listen", "127.0.0.1:0")
         self.port = int(self.bootstrap.rpartition(":")[2])
 
+    def __enter__(self) -> Stopping:
+        return self
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> str:
