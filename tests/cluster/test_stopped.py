@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,8 +33,16 @@ def test_the_store_is_the_one_that_was_left(data: Path) -> None:
 
 @pytest.mark.parametrize("node", ["node.1", "node.2"])
 def test_no_broker_can_start_meanwhile(data: Path, node: str) -> None:
+    lock = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    command = [
+        sys.executable,
+        "-c",
+        lock,
+        f"{data}/{node}/.lock",
+    ]  # a process is not kept out by its own locks
     with stopped_store(RealFileSystem(), str(data)):
-        assert RealFileSystem().lock(f"{data}/{node}/.lock") is None
+        assert "BlockingIOError" in subprocess.run(command, capture_output=True, text=True).stderr
+    assert subprocess.run(command).returncode == 0
 
 
 def test_a_store_that_is_open_is_noticed(data: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -139,6 +140,25 @@ class TestUp:
     def test_a_timestamp_too_far_from_the_first_is_invalid(self) -> None:
         with pytest.raises(InvalidTimestampError):
             up(build_message_set(legacy([(-1, None, b"x"), (2**63 - 1, None, b"y")]), 1))
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    @pytest.mark.parametrize("count", [999, 5_001])
+    def test_large_sets_become_the_same_batch_as_small_ones(self, codec: Codec, count: int) -> None:
+        content: Content = [(50 + n % 7, b"%d" % n, None) for n in range(count)]
+        found = up(build_message_set(legacy(content), 1, codec), Codec.NONE)
+        assert found == build_batch([(timestamp, key, value, ()) for timestamp, key, value in content])
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_memory_grows_with_the_bytes_of_a_set_not_with_its_messages(self, codec: Codec) -> None:
+        plain = build_message_set(legacy([(50, None, b"")] * 100_000), 1)
+        packed = build_message_set(legacy([(50, None, b"")] * 100_000), 1, codec)
+        tracemalloc.start()
+        try:
+            to_v2(packed, max_output_bytes=len(plain))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 2 * len(plain)
 
     def test_damage_and_bombs_are_refused(self) -> None:
         packed = bytearray(build_message_set(legacy(SOME), 1, Codec.GZIP))

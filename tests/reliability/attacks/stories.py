@@ -29,6 +29,7 @@ from tests.reliability.attacks.brokers import Attacked, Inside, Outside, worst_t
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.attacks.state import MemoryWatch, state_of, wait_until_as_before
 from tests.reliability.scenarios import Case
+from tests.server import wire
 
 Attack = Callable[[Any, int, float], None]  # on a broker, with a seed, at a share of its full size
 
@@ -52,6 +53,7 @@ WAIT_FOR_TIME = (
 MIB = 1 << 20
 BUDGET_BYTES = BrokerConfig().queued_max_request_bytes
 SLACK_BYTES = 64 * MIB
+PATIENCE_S = 900.0
 WAIT_MS = 100.0  # that the good client may have to wait at the full size
 
 
@@ -73,6 +75,7 @@ def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
 
 
 def _tell(name: str, attacks: Mapping[str, Attack], seed: int, share: float) -> None:
+    wire.TIMEOUT_S = PATIENCE_S  # an attacker waits longer for the answer to what is much work
     print(f"{name}: {run_outside(attacks, seed, share)}", flush=True)
 
 

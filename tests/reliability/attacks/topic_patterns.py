@@ -29,8 +29,7 @@ def attack(broker: Attacked, seed: int, share: float) -> None:
             _Member(stack.enter_context(Wire(broker)), number, chance)
             for number in range(max(4, int(GROUPS * share)))
         ]
-        for member in members:
-            wait_until(member.has_its_topic)
+        wait_until(lambda: not [member for member in members if not member.has_its_topic()])
 
 
 class _Member:
