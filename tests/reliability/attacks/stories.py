@@ -7,6 +7,8 @@ the machine is. Memory is that of a process with nothing in it but the broker.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -65,6 +67,11 @@ class Measured(NamedTuple):
 
     def __str__(self) -> str:
         return f"turns of up to {self.worst_turn_ms:.0f} ms, {self.memory_bytes / MIB:.0f} MiB more memory"
+
+
+def moves_the_clock(attack: Attack) -> bool:
+    """Together with others such an attack has to wait until the time has passed."""
+    return ".clock." in inspect.getsource(sys.modules[attack.__module__])
 
 
 def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
