@@ -20,7 +20,7 @@ def attack(broker: Attacked, seed: int, share: float) -> None:
         broker.create_topic(topic, config={"max.message.bytes": limit})
         magic = chance.choice((0, 1))
         message = build_message_set([LegacyRecord(0, -1, 0, None, b"")], magic)
-        count = max(4 * MIB, int(SENT_BYTES * share)) // len(message)
+        count = max(2 * MIB, int(SENT_BYTES * share)) // len(message)
         cut_off = message[: chance.randrange(len(message))]
         part = PartitionProduceData(index=0, records=memoryview(message * count + cut_off))
         request = ProduceRequest(
