@@ -97,6 +97,7 @@ class Fetch:
     def cancel(self) -> None:
         """Nobody wants the answer any more."""
         self.is_done = True
+        self._done = _nobody
         if self._wait is not None:
             self._fetches.purgatories.fetch.cancel(self._wait)
             self._wait = None
@@ -128,12 +129,13 @@ class Fetch:
         self.is_done = True
         # Nothing that is done holds views: a map goes when they are sent, not when garbage is next collected.
         results, self._results, self._wait = self._results, [], None
+        done, self._done = self._done, _nobody
         if self._params.replica_id == CONSUMER:
             partitions = self._fetches.hosted.partitions
             for result in results:
                 if result.size_bytes and (partition := partitions.get(result.partition)) is not None:
                     partition.metrics.bytes_out += result.size_bytes
-        self._done(results)
+        done(results)
 
     # -- one pass over all entries
 
@@ -252,6 +254,9 @@ class Fetch:
             entry.partition, 0, found.high_watermark, found.last_stable_offset, found.start_offset,
             found.aborted if only_committed else None, records, None, -1, size_bytes,
         )  # fmt: skip
+
+
+def _nobody(_: list[FetchResult]) -> None: ...
 
 
 def _nothing_new(partition: Partition, log: Log, isolation: Isolation) -> FetchResult:

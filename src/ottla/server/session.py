@@ -146,8 +146,9 @@ class Session:
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
-            if call.on_closed is not None:
-                call.on_closed()
+            on_closed, call.on_closed = call.on_closed, None
+            if on_closed is not None:
+                on_closed()
         self._listener.closed(self)
         self._watch.leave(self)
 
@@ -203,6 +204,7 @@ class Session:
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
+        call.on_closed = None  # it leads back to the call: garbage that nobody has to look for
         if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:
@@ -249,6 +251,7 @@ class Session:
             call = waiting.popleft()
             self._out_bytes += call.answer_bytes
             self._out += parts
+            call.parts = None
             if call.held_bytes:
                 self._held_bytes += call.held_bytes
                 self._budget.hold(call.held_bytes)
