@@ -46,6 +46,7 @@ class Session:
         self._watch = dispatcher.services.watch
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._budget = buffers.budget
+        self._unsent = listener.unsent
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
@@ -128,6 +129,7 @@ class Session:
 
     def resume_writing(self) -> None:
         self._watch.enter()
+        self._unsent.let_go(self)
         if self._held_bytes:
             self._let_go()
         self._resume("writing")
@@ -141,14 +143,15 @@ class Session:
         self._transport = None
         self.is_closing = True
         self._reader.close()
+        if self._paused_for:
+            self._unsent.let_go(self)
         if self._held_bytes:
             self._let_go()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
-            on_closed, call.on_closed = call.on_closed, None
-            if on_closed is not None:
-                on_closed()
+        if waiting:
+            self._listener.hang_up(waiting)
         self._listener.closed(self)
         self._watch.leave(self)
 
@@ -271,7 +274,9 @@ class Session:
             self._transport.write(b"".join(out))  # cheaper than handing them over one by one
         else:
             self._transport.writelines(out)
-        if self._held_bytes and "writing" not in self._paused_for:
+        if "writing" in self._paused_for:
+            self._unsent.hold(self, out)
+        elif self._held_bytes:
             self._let_go()
 
     def _let_go(self) -> None:

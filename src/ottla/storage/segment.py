@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from array import array
+from bisect import bisect_right, insort
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +24,7 @@ from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full
 from ottla.storage.handles import HandlePool
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
-from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, warm
+from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, cut_from_outside, warm
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 from ottla.storage.windows import Windows
@@ -31,6 +34,10 @@ _logger = logging.getLogger(__name__)
 MAX_RELATIVE_OFFSET = 2**31 - 1
 # A lookup reads this much at once: most batches that follow an index entry begin within it.
 _LOOKUP_BYTES = 4096 + 64
+# A lookup that must not wait takes so many of these steps, a fraction of a millisecond, and leaves the others to a
+# thread. With the usual index there are one or two.
+_MAX_STEPS = 64
+_MAX_SHORTCUTS = 256
 
 
 class Located(NamedTuple):
@@ -53,6 +60,7 @@ class Segment:
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_pool",
+        "_shortcuts",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -94,6 +102,8 @@ class Segment:
         self._file: File | None = None
         self._pool: HandlePool | None = None
         self.windows = Windows()
+        # (offset, where the first batch is that ends there or later), in order: what threads have found.
+        self._shortcuts: list[tuple[int, int]] = []
         self.writable = False
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
@@ -331,17 +341,30 @@ class Segment:
             raise ColdPagesError(lambda: _warm_segment(fs, directory, base_offset, offset, size))
 
     def locate(self, offset: int, *, cached_only: bool = False) -> Located | None:
-        """The first batch whose last offset is at or above `offset`; None when there is none."""
+        """The first batch whose last offset is at or above `offset`; None when there is none.
+
+        With `cached_only`, ColdPagesError where that would wait for the disk, or is far from the nearest index entry.
+        """
         indexed_offset, position = self.offset_index.lookup(offset)
+        if self._shortcuts:
+            shortcut = self._shortcut(offset)
+            if shortcut > position:
+                indexed_offset, position = -1, shortcut
+        steps = 0
         while position < self.size:
             chunk: Bytes | None
             if cached_only:
+                steps += 1
+                if steps > _MAX_STEPS:
+                    raise ColdPagesError(self._far(offset, position))
                 chunk = self.file.pread_cached(min(_LOOKUP_BYTES, self.size - position), position)
                 if chunk is None:
                     path = self.path(layout.LOG)
                     raise ColdPagesError(partial(warm, self._fs, path, position, READ_AHEAD_BYTES))
             else:
                 chunk = self.file.pread(_LOOKUP_BYTES, position)
+                if len(chunk) < min(_LOOKUP_BYTES, self.size - position):
+                    raise cut_from_outside(self.file, self.size)
             if position and indexed_offset >= 0:
                 if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
                     position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
@@ -363,6 +386,17 @@ class Segment:
                 return None
             position += at
         return None
+
+    def _shortcut(self, offset: int) -> int:
+        """A place that is known to lie at or before the batch, 0 if there is none."""
+        slot = bisect_right(self._shortcuts, (offset, sys.maxsize)) - 1
+        return self._shortcuts[slot][1] if slot >= 0 else 0
+
+    def _far(self, offset: int, position: int) -> Callable[[], None]:
+        """What a thread does to find a batch from a place on. If the segment is cut meanwhile, that is for nothing."""
+        return partial(
+            _find_far, self._fs, self.path(layout.LOG), position, self.size, offset, self._shortcuts
+        )
 
     def read(
         self,
@@ -454,6 +488,7 @@ class Segment:
         """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before
         it where it lay inside a batch."""
         self.check_not_lent()
+        self._shortcuts = []
         located = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -518,6 +553,27 @@ def _add_entries(index: OffsetIndex | TimeIndex, entries: bytearray) -> None:
         if not is_full(error):
             raise
         index.settle()
+
+
+def _find_far(
+    fs: FileSystem, path: str, position: int, size: int, offset: int, shortcuts: list[tuple[int, int]]
+) -> None:
+    """Go through the batches from `position` on, and remember where the first is that ends at `offset` or later."""
+    with contextlib.suppress(FileNotFoundError):
+        file = fs.open(path)
+        try:
+            buffer = memoryview(bytearray(min(READ_AHEAD_BYTES, size - position)))
+            while position < size:
+                have = file.pread_into(buffer[: size - position], position)
+                status, at, *_ = kernel.find_batch(buffer, 0, have, offset)
+                position += at
+                if status != kernel.TRUNCATED or at == 0:  # found, or damaged: whoever asked will see
+                    break
+        finally:
+            file.close()
+        if len(shortcuts) >= _MAX_SHORTCUTS:
+            del shortcuts[::2]
+        insort(shortcuts, (offset, position))
 
 
 def _warm_segment(fs: FileSystem, directory: str, base_offset: int, offset: int, size: int) -> None:

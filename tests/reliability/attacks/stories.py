@@ -11,6 +11,7 @@ from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks import (
+    cold_reads,
     long_polls,
     old_fetches,
     old_messages,
@@ -18,6 +19,7 @@ from tests.reliability.attacks import (
     producer_ids,
     scrapes,
     stalled_requests,
+    unread_answers,
 )
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
 from tests.reliability.scenarios import Case
@@ -30,6 +32,8 @@ ATTACKS: dict[str, Attack] = {
     "old messages": old_messages.attack,
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
+    "cold reads": cold_reads.attack,
+    "unread answers": unread_answers.attack,
     "scrapes": scrapes.attack,
     "producer ids": producer_ids.attack,
 }
