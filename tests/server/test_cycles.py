@@ -1,4 +1,4 @@
-"""What a request held is freed when it is answered or its client goes, not when garbage in cycles is next looked for."""
+"""What a request held is freed when it is answered or its client goes, not when garbage in cycles is looked for."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
 from ottla.server.session import Session
+from ottla.server.turns import Turns
 from ottla.server.unsent import UnsentAnswers
 
 SWEEP_MS = 1_000
@@ -52,6 +53,7 @@ class Listener:
         self._buffers = buffers
         self.budget = buffers.budget
         self.unsent = UnsentAnswers(buffers.budget.limit_bytes // UNSENT_PART)
+        self.turns = Turns(dispatcher.services.runtime)
         self._hung_up: deque[Call] = deque()
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None

@@ -86,6 +86,8 @@ class Session:
         self._reader.buffer_updated(nbytes)
         self.received_bytes += nbytes
         self.active_ns = self._clock_ns()
+        if self._watch.is_long():  # a thousand connections may have something in one turn of the loop
+            self._leave_to_others()
         self._take_frames()
         self._watch.leave(self)
 
@@ -105,8 +107,7 @@ class Session:
                 if self._out_bytes > MAX_HELD_BYTES:
                     self._flush()
                 if done_ns - self.active_ns > MAX_TURN_NS or (reader.is_partial and self._watch.is_long()):
-                    self._pause("others")
-                    self._dispatcher.services.runtime.call_soon(self._next_turn)
+                    self._leave_to_others()
                 if len(self._waiting) >= MAX_WAITING_CALLS:
                     self._pause("answers")
             else:
@@ -300,7 +301,12 @@ class Session:
         if not self._paused_for and not self.is_closing:
             self._transport.resume_reading()
 
-    def _next_turn(self) -> None:
+    def _leave_to_others(self) -> None:
+        self._pause("others")
+        self._listener.turns.append(self)
+
+    def take_turn(self) -> None:
+        """The others have had theirs."""
         self._resume("others")
 
     def _fed(self) -> None:

@@ -12,7 +12,7 @@ from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wai
 
 METADATA = 3
 CLIENTS = 2_000
-PARTITIONS = 2_000
+PARTITIONS = 500
 MIB = 1 << 20
 
 
@@ -33,6 +33,6 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
             wire = stack.enter_context(Wire(broker, receive_buffer_bytes=4096))
             key = chance.choice(list(asked))
             version, message = asked[key]
-            wire.send_bytes(b"".join(frame.request_parts(key, version, 1, "deaf", message)) * 20)
+            wire.send_bytes(b"".join(frame.request_parts(key, version, 1, "deaf", message)) * 40)
             assert unsent.used_bytes <= unsent.limit_bytes
     wait_until(lambda: unsent.used_bytes == 0)
