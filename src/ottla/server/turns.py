@@ -1,4 +1,4 @@
-"""Connections that have more to do than fits into one turn of the loop: each has its next turn after those of the others.
+"""Connections that have more to do than fits into one turn of the loop: the others have theirs before the next.
 
 A turn of the loop takes as many of them as a few milliseconds allow, and at least one.
 """
