@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 from array import array
-from bisect import bisect_right, insort
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptRecordError, LogInUseError, StorageError
+from ottla.errors import LogInUseError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full
 from ottla.storage.handles import HandlePool
+from ottla.storage.locating import LOOKUP_BYTES, Located, Shortcuts, locate
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
-from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, cut_from_outside, warm
+from ottla.storage.slices import LogSlice, warm
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 from ottla.storage.windows import Windows
@@ -32,21 +28,6 @@ from ottla.storage.windows import Windows
 _logger = logging.getLogger(__name__)
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-# A lookup reads this much at once: most batches that follow an index entry begin within it.
-_LOOKUP_BYTES = 4096 + 64
-# A lookup that must not wait takes so many of these steps, a fraction of a millisecond, and leaves the others to a
-# thread. With the usual index there are one or two.
-_MAX_STEPS = 64
-_MAX_SHORTCUTS = 256
-
-
-class Located(NamedTuple):
-    """Where a batch lies."""
-
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
 
 
 class Segment:
@@ -102,8 +83,7 @@ class Segment:
         self._file: File | None = None
         self._pool: HandlePool | None = None
         self.windows = Windows()
-        # (offset, where the first batch is that ends there or later), in order: what threads have found.
-        self._shortcuts: list[tuple[int, int]] = []
+        self._shortcuts: Shortcuts = []
         self.writable = False
         log_path = self.path(layout.LOG)
         self.size = fs.size(log_path) if fs.exists(log_path) else 0
@@ -345,58 +325,8 @@ class Segment:
 
         With `cached_only`, ColdPagesError where that would wait for the disk, or is far from the nearest index entry.
         """
-        indexed_offset, position = self.offset_index.lookup(offset)
-        if self._shortcuts:
-            shortcut = self._shortcut(offset)
-            if shortcut > position:
-                indexed_offset, position = -1, shortcut
-        steps = 0
-        while position < self.size:
-            chunk: Bytes | None
-            if cached_only:
-                steps += 1
-                if steps > _MAX_STEPS:
-                    raise ColdPagesError(self._far(offset, position))
-                chunk = self.file.pread_cached(min(_LOOKUP_BYTES, self.size - position), position)
-                if chunk is None:
-                    path = self.path(layout.LOG)
-                    raise ColdPagesError(partial(warm, self._fs, path, position, READ_AHEAD_BYTES))
-            else:
-                chunk = self.file.pread(_LOOKUP_BYTES, position)
-                if len(chunk) < min(_LOOKUP_BYTES, self.size - position):
-                    raise cut_from_outside(self.file, self.size)
-            if position and indexed_offset >= 0:
-                if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
-                    position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
-                    continue
-                indexed_offset = -1
-            chunk_end = min(len(chunk), self.size - position)
-            status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
-            if status == kernel.OK:
-                return (
-                    Located(position + at, size, base_offset, last_offset)
-                    if position + at + size <= self.size
-                    else None
-                )
-            if status != kernel.TRUNCATED:
-                raise CorruptRecordError(
-                    f"{self.path(layout.LOG)}: at position {position + at}: {kernel.STATUS_MEANING[status]}"
-                )
-            if at == 0:
-                return None
-            position += at
-        return None
-
-    def _shortcut(self, offset: int) -> int:
-        """A place that is known to lie at or before the batch, 0 if there is none."""
-        slot = bisect_right(self._shortcuts, (offset, sys.maxsize)) - 1
-        return self._shortcuts[slot][1] if slot >= 0 else 0
-
-    def _far(self, offset: int, position: int) -> Callable[[], None]:
-        """What a thread does to find a batch from a place on. If the segment is cut meanwhile, that is for nothing."""
-        return partial(
-            _find_far, self._fs, self.path(layout.LOG), position, self.size, offset, self._shortcuts
-        )
+        return locate(self.file, self.size, *self.offset_index.lookup(offset), offset, self._shortcuts,
+                      self._fs if cached_only else None)  # fmt: skip
 
     def read(
         self,
@@ -419,7 +349,7 @@ class Segment:
         """The largest timestamp of the first batch, read again after a reload."""
         if self.first_timestamp is None and self.size:
             rows = array("q", bytes(8 * kernel.ROW))
-            head = self.file.pread(_LOOKUP_BYTES, 0)
+            head = self.file.pread(LOOKUP_BYTES, 0)
             kernel.scan(head, 0, len(head), rows, 0)
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
         return -1 if self.first_timestamp is None else self.first_timestamp
@@ -553,27 +483,6 @@ def _add_entries(index: OffsetIndex | TimeIndex, entries: bytearray) -> None:
         if not is_full(error):
             raise
         index.settle()
-
-
-def _find_far(
-    fs: FileSystem, path: str, position: int, size: int, offset: int, shortcuts: list[tuple[int, int]]
-) -> None:
-    """Go through the batches from `position` on, and remember where the first is that ends at `offset` or later."""
-    with contextlib.suppress(FileNotFoundError):
-        file = fs.open(path)
-        try:
-            buffer = memoryview(bytearray(min(READ_AHEAD_BYTES, size - position)))
-            while position < size:
-                have = file.pread_into(buffer[: size - position], position)
-                status, at, *_ = kernel.find_batch(buffer, 0, have, offset)
-                position += at
-                if status != kernel.TRUNCATED or at == 0:  # found, or damaged: whoever asked will see
-                    break
-        finally:
-            file.close()
-        if len(shortcuts) >= _MAX_SHORTCUTS:
-            del shortcuts[::2]
-        insort(shortcuts, (offset, position))
 
 
 def _warm_segment(fs: FileSystem, directory: str, base_offset: int, offset: int, size: int) -> None:
