@@ -6,10 +6,8 @@ import asyncio
 import logging
 import socket
 import sys
-from collections import deque
 from typing import Any, Final, cast
 
-from ottla.api.call import Call
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
@@ -27,7 +25,6 @@ SLOWEST_WANTED_BYTES_PER_S = 128 * 1024
 WANTED_GRACE_NS = 3 * 10**9
 SYSTEMS_CHOICE = -1
 UNSENT_PART: Final = 4  # of the memory for requests, so much may be held by answers that clients do not read
-HANG_UPS: Final = 256  # requests of clients that are gone, before others have their turn
 # What a reader on the same machine has not taken yet stays in the processor's cache if it is little: four readers of 1
 # MiB at a time cost a quarter less than with the megabytes that the system chooses. Far away, those are needed.
 LOCAL_SEND_BYTES = 256 << 10
@@ -54,7 +51,6 @@ class Listener:
         self.budget = buffers.budget
         self.unsent = UnsentAnswers(buffers.budget.limit_bytes // UNSENT_PART)
         self.turns = Turns(dispatcher.services.runtime)
-        self._hung_up: deque[Call] = deque()
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
@@ -140,25 +136,6 @@ class Listener:
             self._per_address[host] = left
         else:
             self._per_address.pop(host, None)
-
-    def hang_up(self, calls: deque[Call]) -> None:
-        """Nobody wants the answers to these any more. A thousand connections may end in one turn of the loop."""
-        is_first = not self._hung_up
-        self._hung_up += calls
-        services = self._dispatcher.services
-        if is_first and services.watch.is_long():
-            services.runtime.call_soon(self._forget_calls)
-        elif is_first:
-            self._forget_calls()
-
-    def _forget_calls(self) -> None:
-        for _ in range(min(HANG_UPS, len(self._hung_up))):
-            call = self._hung_up.popleft()
-            on_closed, call.on_closed = call.on_closed, None
-            if on_closed is not None:
-                on_closed()
-        if self._hung_up:
-            self._dispatcher.services.runtime.call_soon(self._forget_calls)
 
     def _sweep(self) -> None:
         """Now and then look at all connections; when memory is short, at those that hold some, more often."""

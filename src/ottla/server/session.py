@@ -55,6 +55,7 @@ class Session:
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
         self.is_closing = False
+        self._has_ended = False
         self.address = "?"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
@@ -142,6 +143,17 @@ class Session:
         self._watch.enter()
         self._transport = None
         self.is_closing = True
+        if self._watch.is_long():  # thousands of connections may end in one turn of the loop
+            self._listener.turns.append(self)
+        else:
+            self._end()
+        self._watch.leave(self)
+
+    def _end(self) -> None:
+        """Give everything back, and forget the requests that nobody wants to be answered any more."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         self._reader.close()
         if self._paused_for:
             self._unsent.let_go(self)
@@ -150,10 +162,10 @@ class Session:
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
-        if waiting:
-            self._listener.hang_up(waiting)
+            on_closed, call.on_closed = call.on_closed, None
+            if on_closed is not None:
+                on_closed()
         self._listener.closed(self)
-        self._watch.leave(self)
 
     def __str__(self) -> str:
         return f"the connection from {self.address}"
@@ -306,7 +318,10 @@ class Session:
 
     def take_turn(self) -> None:
         """The others have had theirs."""
-        self._resume("others")
+        if self._transport is None:
+            self._end()
+        else:
+            self._resume("others")
 
     def _fed(self) -> None:
         """There is memory for the rest of the frame that is coming in."""
