@@ -13,6 +13,7 @@ from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wai
 
 TOPIC = "polled"
 POLLS = 30_000
+WAIT_MS = 300_000  # less than a connection may idle
 _A_CONNECTION = 60  # one more than a few, and the broker would not read on and not see that they hang up
 
 
@@ -50,7 +51,7 @@ def _let_time_out(broker: EmbeddedBroker, connections: int, polls: int) -> None:
         for wire in wires:
             wire.send_bytes(_polls(offset=1))
         wait_until(lambda: waiting() == polls)
-        broker.clock.advance(600_000)
+        broker.clock.advance(WAIT_MS)
         for wire in wires:
             for _ in range(_A_CONNECTION):
                 assert not wire.receive(FETCH, 12)[1].responses[0].partitions[0].error_code
@@ -58,7 +59,7 @@ def _let_time_out(broker: EmbeddedBroker, connections: int, polls: int) -> None:
 
 
 def _polls(offset: int) -> bytes:
-    asked = fetch(TOPIC, offset=offset, max_wait_ms=600_000)
+    asked = fetch(TOPIC, offset=offset, max_wait_ms=WAIT_MS)
     return b"".join(
         part
         for number in range(_A_CONNECTION)
