@@ -25,7 +25,8 @@ _RECORDED_MS = 1_700_000_000_000
 def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
     """A topic of the smallest batches that has no index: each lookup goes through the whole segment."""
     chance = random.Random(seed)
-    broker.create_topic(TOPIC, config={"index.interval.bytes": 2**31 - 1, "segment.bytes": 2**30})
+    config = {"index.interval.bytes": 2**31 - 1, "segment.bytes": 2**30, "retention.ms": -1}
+    broker.create_topic(TOPIC, config=config)
     batch = bytes(build_batch([NewRecord(_RECORDED_MS, None, b"", [])]))
     count = max(50_000, int(LOG_BYTES * share) // len(batch))
     with Wire(broker) as wire:

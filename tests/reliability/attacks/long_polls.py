@@ -36,7 +36,7 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
             for _ in range(_A_CONNECTION):
                 answer = wire.receive(FETCH, 12)[1]
                 woken += bool(answer.responses[0].partitions[0].records)
-        assert woken == polls
+        assert woken >= polls
         for wire in wires:
             wire.send_bytes(_polls(offset=1))
         wait_until(lambda: waiting() == polls)
