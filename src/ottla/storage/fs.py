@@ -203,7 +203,8 @@ class RealFile:
         byte = bytearray(1)
         try:
             for at in (*range(position, position + size, _PROBE_BYTES), position + size - 1):
-                os.preadv(self._fd, (byte,), at, os.RWF_NOWAIT)
+                if not os.preadv(self._fd, (byte,), at, os.RWF_NOWAIT):
+                    return False  # the file ends before: whoever reads it will say so
         except BlockingIOError:
             return False
         except OSError as error:

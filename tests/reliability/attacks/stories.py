@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from ottla.config import BrokerConfig
 from tests.reliability.attacks import (
+    cold_reads,
+    expiring_polls,
     fetch_sessions,
     group_metadata,
     long_polls,
@@ -27,6 +29,7 @@ from tests.reliability.attacks import (
     scrapes,
     stalled_requests,
     topic_patterns,
+    unread_answers,
 )
 from tests.reliability.attacks.brokers import Attacked, Inside, Outside, worst_turn_ms
 from tests.reliability.attacks.neighbour import TURN_MS, Neighbour
@@ -42,6 +45,9 @@ ATTACKS: dict[str, Attack] = {
     "old messages": old_messages.attack,
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
+    "expiring polls": expiring_polls.attack,
+    "cold reads": cold_reads.attack,
+    "unread answers": unread_answers.attack,
     "scrapes": scrapes.attack,
     "producer ids": producer_ids.attack,
     "many partitions": many_partitions.attack,
@@ -50,10 +56,6 @@ ATTACKS: dict[str, Attack] = {
     "topic patterns": topic_patterns.attack,
 }
 ALL_AT_ONCE = "all at once"
-WAIT_FOR_TIME = (
-    "stalled requests",
-    "group members",
-)  # to pass: together with others they cannot move the clock
 MIB = 1 << 20
 BUDGET_BYTES = BrokerConfig().queued_max_request_bytes
 SLACK_BYTES = 64 * MIB
