@@ -20,6 +20,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
 from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
+from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
@@ -60,6 +61,7 @@ class Coordinator(Generic[S, R]):
         self._metadata = metadata
         self._replicas = replicas
         self._runtime = runtime
+        self._turns = Turns(runtime)
         self._shards: dict[int, PartitionShard[S, R]] = {}
         self._topic_id: uuid.UUID | None = None
         self._waiting_for_topic: list[Callable[[], None]] = []
@@ -205,6 +207,7 @@ class Coordinator(Generic[S, R]):
             self._codec,
             self._replicas,
             self._runtime,
+            self._turns,
             timeout_ms=self.topic.timeout_ms,
             max_bytes=lambda: self._metadata.topic_config(name).max_message_bytes,
             failed=self._reload,
