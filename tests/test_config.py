@@ -33,6 +33,8 @@ OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
     "queued.max.request.bytes": ("-1", 128 << 20),
     "socket.receive.buffer.bytes": ("102400", -1),
     "socket.send.buffer.bytes": ("102400", -1),
+    "group.max.size": ("2147483647", 1000),
+    "group.consumer.max.size": ("2147483647", 1000),
     "offsets.topic.replication.factor": ("3", 1),
     "transaction.state.log.min.isr": ("2", 1),
     "transaction.state.log.replication.factor": ("3", 1),

@@ -170,7 +170,7 @@ def _describe(services: Services, state: GroupState, group_id: str) -> Described
             error_message=f"Group {group_id} {problem}.",
         )
     image = services.metadata.image
-    assignor = group.preferred_assignor(group.members.values())
+    assignor = group.preferred_assignor()
     return DescribedGroup(
         group_id=group_id,
         group_state=group.phase.value,

@@ -11,7 +11,6 @@ from ottla.config.values import (
     ANY,
     BOOLEAN,
     INT,
-    INT_MAX,
     LIST,
     LONG,
     MIB,
@@ -44,8 +43,8 @@ class CoordinatorConfig:
         "group.initial.rebalance.delay.ms", INT, 3 * SECOND_MS, ANY,
         "How long the first member of an empty group waits for others before it gets everything.")
     group_max_size: int = broker_key(
-        "group.max.size", INT, INT_MAX, at_least(1),
-        "How many members a group may have.")
+        "group.max.size", INT, 1000, at_least(1),
+        "How many members a group may have. Kafka has no limit; here a rebalance takes the loop for 8 us a member.")
     group_consumer_session_timeout_ms: int = broker_key(
         "group.consumer.session.timeout.ms", INT, 45 * SECOND_MS, at_least(1),
         "How long a member of a consumer group (KIP-848) may be silent.")
@@ -65,8 +64,8 @@ class CoordinatorConfig:
         "group.consumer.max.heartbeat.interval.ms", INT, 15 * SECOND_MS, at_least(1),
         "The longest interval between heartbeats that a consumer group may be given.")
     group_consumer_max_size: int = broker_key(
-        "group.consumer.max.size", INT, INT_MAX, at_least(1),
-        "How many members a consumer group may have.")
+        "group.consumer.max.size", INT, 1000, at_least(1),
+        "How many members a consumer group may have. Kafka has no limit.")
     group_consumer_assignors: tuple[str, ...] = broker_key(
         "group.consumer.assignors", LIST, ("uniform", "range"), each_of("uniform", "range"),
         "Who may say which member of a consumer group gets what; the first one does where members do not ask.")

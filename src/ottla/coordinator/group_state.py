@@ -29,6 +29,7 @@ from ottla.coordinator.offset_commands import OffsetCommands
 from ottla.coordinator.pattern_resolver import PatternResolver
 from ottla.coordinator.rebalances import Rebalances
 from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.target_assignments import TargetAssignments
 from ottla.coordinator.topic_hash import TopicHashes
 from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
@@ -65,7 +66,8 @@ class GroupState:
         self._patterns = PatternResolver(
             shard, config.group_consumer_regex_refresh_interval_ms, image, hashes, self.consumer_groups
         )
-        updates = MemberUpdates(config.group_consumer_assignors[0], image, hashes, self._patterns)
+        targets = TargetAssignments(shard, config.group_consumer_assignors[0], image, self.consumer_groups)
+        updates = MemberUpdates(targets, image, hashes, self._patterns)
         migration = Migration(config, image, hashes, self.groups, self.consumer_groups, self._rebalances)
         self._consumers = ConsumerMembers(
             shard,
@@ -210,7 +212,7 @@ class GroupState:
             self._patterns.newest_topic = self._image().revision
         for group in self.consumer_groups.values():
             if not group.needs_refresh:
-                group.needs_refresh = not changed.isdisjoint(group.topics(group.members.values()))
+                group.needs_refresh = not changed.isdisjoint(group.topics())
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
             for group_id in (*self.groups, *self.consumer_groups)

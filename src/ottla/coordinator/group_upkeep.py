@@ -59,7 +59,7 @@ class Upkeep:
                 return []
             if group.protocol_type is not None and is_empty and group.timestamp >= 0:
                 since_ms = group.timestamp
-        topics = group.topics(group.members.values()) if isinstance(group, ConsumerGroup) else None
+        topics = group.topics() if isinstance(group, ConsumerGroup) else None
         expired = []
         for place, commit in self._offsets.of(group.group_id).items():
             is_wanted = group.is_subscribed(place.topic) if topics is None else place.topic in topics

@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.coordinator.group import GroupPhase
 from ottla.protocol import frame
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Message
@@ -28,7 +27,6 @@ from tests.server.wire import Wire, wait_until
 MEMBERS = 20_000
 PARTITIONS = 500
 SESSION_MS = 30_000
-FIRST_DELAY_MS = 3_001
 _A_CONNECTION = 50
 _FIND, _JOIN, _SYNC, _DESCRIBE, _BEAT, _DESCRIBE_CONSUMERS = 10, 11, 14, 15, 68, 69
 _FULL = ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -47,46 +45,48 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
 
 
 def _classic(broker: EmbeddedBroker, chance: random.Random, count: int) -> None:
+    limit = broker.broker.services.config.group_max_size
+    members = min(count, limit)
     with contextlib.ExitStack() as stack:
-        wires = [stack.enter_context(Wire(broker)) for _ in range(count // _A_CONNECTION)]
-        for wire in wires:
-            _send(wire, _JOIN, 3, [_join(chance) for _ in range(_A_CONNECTION)])
-        limit = broker.broker.services.config.group_max_size
-        wait_until(lambda: len(_group(broker, "crowd").members) == min(count, limit))
-        while _group(broker, "crowd").phase is GroupPhase.PREPARING:
-            broker.clock.advance(FIRST_DELAY_MS)
-        joined = [
-            (wire, wire.receive(_JOIN, 3)[1]) for wire in wires for _ in range(_A_CONNECTION)
-        ]
-        refused = [answer for _, answer in joined if answer.error_code == _FULL]
-        joined = [(wire, answer) for wire, answer in joined if not answer.error_code]
-        assert len(refused) == max(0, count - limit)
-        assert len(joined) == min(count, limit)
-        (leader,) = [answer for _, answer in joined if answer.members]
-        assert len(leader.members) == len(joined)
-        for wire, answer in joined:
+        founder = stack.enter_context(Wire(broker))
+        first = founder.ask(_JOIN, 3, _join(chance))
+        wires = [stack.enter_context(Wire(broker)) for _ in range(-(-count // _A_CONNECTION))]
+        places = [wires[number % len(wires)] for number in range(count - 1)]  # of all who come after the founder
+        for at, wire in enumerate(wires):
+            _send(wire, _JOIN, 3, [_join(chance) for _ in places[at :: len(wires)]])
+        wait_until(lambda: len(_group(broker).members) == members)
+        asked = founder.send(_JOIN, 3, _join(chance, first.member_id))
+        answers = [(wire, wire.receive(_JOIN, 3)[1]) for wire in places]
+        refused = [answer for _, answer in answers if answer.error_code == _FULL]
+        assert len(refused) == count - members
+        joined = [(wire, answer) for wire, answer in answers if not answer.error_code]
+        told, leader = founder.receive(_JOIN, 3)
+        assert told == asked
+        assert len(leader.members) == members
+        assert leader.leader == first.member_id
+        for wire, answer in [*joined, (founder, leader)]:
             assert answer.generation_id == leader.generation_id
             _send(wire, _SYNC, 3, [_sync(answer, leader)])
-        for wire, _ in joined:
+        for wire, _ in [*joined, (founder, leader)]:
             assert wire.receive(_SYNC, 3)[1].assignment == b"yours"
-        with Wire(broker) as wire:
-            answer = wire.ask(_DESCRIBE, 5, DescribeGroupsRequest(groups=["crowd"]))
-            assert len(answer.groups[0].members) == len(joined)
+        answer = founder.ask(_DESCRIBE, 5, DescribeGroupsRequest(groups=["crowd"]))
+        assert len(answer.groups[0].members) == members
     broker.clock.advance(SESSION_MS + 1)
-    wait_until(lambda: not _group(broker, "crowd").members)
+    wait_until(lambda: not _group(broker).members)
 
 
-def _group(broker: EmbeddedBroker, name: str) -> Any:
+def _group(broker: EmbeddedBroker, name: str = "crowd") -> Any:
     states = broker.broker.services.groups.states()
     return next(group for state in states if (group := state.find(name)) is not None)
 
 
-def _join(chance: random.Random) -> JoinGroupRequest:
+def _join(chance: random.Random, member_id: str = "") -> JoinGroupRequest:
     said = subscription("wanted", f"own-{chance.randrange(10**9)}")
     return JoinGroupRequest(
         group_id="crowd",
         session_timeout_ms=SESSION_MS,
         rebalance_timeout_ms=300_000,
+        member_id=member_id,
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=said)],
     )
