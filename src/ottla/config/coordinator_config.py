@@ -97,12 +97,25 @@ class CoordinatorConfig:
     offsets_topic_segment_bytes: int = broker_key(
         "offsets.topic.segment.bytes", INT, 100 * MIB, at_least(1),
         "The `segment.bytes` that `__consumer_offsets` is made with.")
+    max_groups: int = broker_key(
+        "ottla.max.groups", INT, 20_000, at_least(1),
+        "ottla's own: how many groups a broker looks after, about 2 KB each; more are refused with "
+        "GROUP_MAX_SIZE_REACHED.")
+    max_committed_offsets: int = broker_key(
+        "ottla.max.committed.offsets", INT, 500_000, at_least(1),
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each; 250 bytes of text "
+        "that go with offsets count as one more. Groups that ask for more are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
         "The longest timeout that a transactional producer may ask for.")
     transactional_id_expiration_ms: int = broker_key(
         "transactional.id.expiration.ms", INT, 7 * 24 * 60 * MINUTE_MS, at_least(1),
         "How long a transactional id is remembered that nobody uses.")
+    max_transactional_ids: int = broker_key(
+        "ottla.max.transactional.ids", INT, 100_000, at_least(1),
+        "ottla's own: how many transactional ids a broker remembers, about 600 bytes each. Beyond that ids are forgotten "
+        "that were given to a producer 15 minutes ago and not used since; then new ones are refused with "
+        "POLICY_VIOLATION.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
         "How often transactions are looked for that have timed out; they are aborted.")

@@ -56,9 +56,7 @@ def uniform(members: Candidates, sizes: Sizes) -> Steps[Targets]:
         targets = yield from _Differing(members, sizes).targets()
     frozen: Targets = {}
     for member_id, target in targets.items():
-        frozen[member_id] = {
-            topic_id: frozenset(numbers) for topic_id, numbers in target.items() if numbers
-        }
+        frozen[member_id] = {topic_id: frozenset(numbers) for topic_id, numbers in target.items() if numbers}
         yield
     return frozen
 

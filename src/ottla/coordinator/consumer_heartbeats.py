@@ -16,6 +16,7 @@ from ottla.coordinator.migration import Migration
 from ottla.coordinator.pattern_resolver import Allowed
 from ottla.coordinator.reconciling import Owned
 from ottla.coordinator.result import Result
+from ottla.coordinator.room import Room
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_heartbeat import (
@@ -60,7 +61,9 @@ class ConsumerHeartbeats:
         members: ConsumerMembers,
         updates: MemberUpdates,
         migration: Migration,
+        room: Room,
     ) -> None:
+        self._room = room
         self._config = config
         self._classic_groups = classic_groups
         self._groups = groups
@@ -117,6 +120,7 @@ class ConsumerHeartbeats:
             problem = "not found" if classic is None else "is not a consumer group"
             raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
         if classic is None:
+            self._room.check_group()
             return ConsumerGroup(group_id), None
         if classic.phase is GroupPhase.EMPTY:
             records.append(GroupMetadata(group_id, None))

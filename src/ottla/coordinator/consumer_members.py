@@ -140,7 +140,9 @@ class ConsumerMembers:
         for member in members:
             records += _removed(name, member.member_id)
         patterns = Counter(member.details.pattern for member in members)
-        gone = [pattern for pattern, count in patterns.items() if pattern and count == group.patterns[pattern]]
+        gone = [
+            pattern for pattern, count in patterns.items() if pattern and count == group.patterns[pattern]
+        ]
         records += (PatternRecord(name, pattern, None) for pattern in sorted(gone))
         metadata_hash = self._updates.hash_of(group, {member.member_id: None for member in members})
         records.append(GroupEpoch(name, (group.epoch + 1, metadata_hash)))

@@ -10,6 +10,7 @@ from ottla.coordinator.group import Group, GroupPhase, Member
 from ottla.coordinator.group_records import GroupMetadata, GroupRecord, GroupValue
 from ottla.coordinator.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.result import LATER, Reply, Result, Shard
+from ottla.coordinator.room import Room
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -46,8 +47,9 @@ class Joins:
     """The way into the groups of one shard."""
 
     def __init__(
-        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances
+        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances, room: Room
     ) -> None:
+        self._room = room
         self._shard = shard
         self._max_size = config.group_max_size
         self._groups = groups
@@ -61,6 +63,7 @@ class Joins:
         if group is None:
             if request.member_id:
                 return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+            self._room.check_group()
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
         if not self._has_room(group, request.member_id) or not _has_room_for(group, joining):
@@ -103,6 +106,8 @@ class Joins:
             if instance_id in group.static:
                 return self._replace_static(group, joining, member_id, fx)
         elif joining.version >= _ID_REQUIRED_SINCE:
+            if len(group.pending) >= self._max_size:
+                return _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
             # A client that dies while it joins leaves no member behind: only who comes back with the id is one.
             self._rebalances.expect(group, member_id, request.session_timeout_ms)
             return _refused(member_id, ErrorCode.MEMBER_ID_REQUIRED)

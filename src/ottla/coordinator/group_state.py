@@ -29,6 +29,7 @@ from ottla.coordinator.offset_commands import OffsetCommands
 from ottla.coordinator.pattern_resolver import PatternResolver
 from ottla.coordinator.rebalances import Rebalances
 from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.room import Room
 from ottla.coordinator.target_assignments import TargetAssignments
 from ottla.coordinator.topic_hash import TopicHashes
 from ottla.errors import BrokerError, CodedError
@@ -41,18 +42,24 @@ from ottla.protocol.messages.sync_group import SyncGroupRequest
 class GroupState:
     """The groups whose ids belong to one partition. Commands are methods; each gives a Result."""
 
-    def __init__(self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage]) -> None:
+    def __init__(
+        self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage], room: Room
+    ) -> None:
         self._shard = shard
         self._config = config
         self._image = image
+        self._room = room
         self.groups: dict[str, Group] = {}  # classic ones
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # the others; no id is in both
-        self.offsets = Offsets()
+        self.offsets = Offsets(room.offsets)
+        room.add(self.groups, self.consumer_groups)
         self._rebalances = Rebalances(shard, config, self.groups)
-        self._joins = Joins(shard, config, self.groups, self._rebalances)
+        self._joins = Joins(shard, config, self.groups, self._rebalances, room)
         self._members = Members(self.groups, self._rebalances)
         self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
-        commands = OffsetCommands(config, self.groups, self.consumer_groups, self.offsets, self._rebalances)
+        commands = OffsetCommands(
+            config, self.groups, self.consumer_groups, self.offsets, self._rebalances, room
+        )
         self.commit = commands.commit
         self.txn_offset_commit = commands.txn_offset_commit
         self.check_fetch = commands.check_fetch
@@ -81,7 +88,7 @@ class GroupState:
             config, image, self._consumers, updates, migration, self._rebalances
         )
         self.beat = ConsumerHeartbeats(
-            config, self.groups, self.consumer_groups, self._consumers, updates, migration
+            config, self.groups, self.consumer_groups, self._consumers, updates, migration, self._room
         ).beat
 
     # -- what the runtime asks for
@@ -141,6 +148,8 @@ class GroupState:
         self._upkeep.plan()
 
     def unloaded(self, error: BrokerError) -> None:
+        self._room.remove(self.groups)
+        self.offsets.unload()
         self._consumers.timers.forget_all()
         for group in self.groups.values():
             group.cancel_timers()

@@ -285,9 +285,7 @@ class Generation:
             )
         )
 
-    def joined(
-        self, member_id: str, *, leader: str | None = None, skip: bool = False
-    ) -> JoinGroupResponse:
+    def joined(self, member_id: str, *, leader: str | None = None, skip: bool = False) -> JoinGroupResponse:
         """Only the leader gets the list of all, if it is to be the leader."""
         return JoinGroupResponse(
             generation_id=self.generation,

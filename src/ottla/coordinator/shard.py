@@ -39,7 +39,9 @@ from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
-_PIECE = 1000  # records of a result that need not be in one batch, or that are replayed in one turn of the loop
+_PIECE = (
+    1000  # records of a result that need not be in one batch, or that are replayed in one turn of the loop
+)
 
 # What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
 _NOT_AVAILABLE = frozenset(

@@ -27,6 +27,7 @@ from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
 from ottla.storage.losses import Loss
 from ottla.storage.opened_dir import OpenedDir
+from ottla.storage.producer_quota import ProducerQuota
 from ottla.storage.recovery import load_log
 from ottla.storage.relocation import Relocation
 
@@ -74,6 +75,10 @@ class LogManager:
         self.shares = shares(raise_open_file_limit(), len(config.log_dirs))
         self.handles = HandlePool(self.shares.loop_files)
         self._logs: dict[TopicPartition, Log] = {}
+        self._producer_quota = ProducerQuota(
+            config.max_producer_ids,
+            lambda: [len(log.producers.producers) for log in list(self._logs.values())],
+        )
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
@@ -351,6 +356,7 @@ class LogManager:
         self._logs[log.partition] = log
         self._homes[log.partition] = log.dir
         log.use_handles(self.handles)
+        log.producers.quota = self._producer_quota
         return log
 
     def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:

@@ -19,6 +19,7 @@ from ottla.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
+from ottla.protocol.messages.leave_group import LeaveGroupRequest
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ottla.testing.embedded import EmbeddedBroker
 from tests.coordinator.grouping import subscription
@@ -28,7 +29,7 @@ MEMBERS = 20_000
 PARTITIONS = 500
 SESSION_MS = 30_000
 _A_CONNECTION = 50
-_FIND, _JOIN, _SYNC, _DESCRIBE, _BEAT, _DESCRIBE_CONSUMERS = 10, 11, 14, 15, 68, 69
+_FIND, _JOIN, _LEAVE, _SYNC, _DESCRIBE, _BEAT, _DESCRIBE_CONSUMERS = 10, 11, 13, 14, 15, 68, 69
 _FULL = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
@@ -51,23 +52,20 @@ def _classic(broker: EmbeddedBroker, chance: random.Random, count: int) -> None:
         founder = stack.enter_context(Wire(broker))
         first = founder.ask(_JOIN, 3, _join(chance))
         wires = [stack.enter_context(Wire(broker)) for _ in range(-(-count // _A_CONNECTION))]
-        places = [wires[number % len(wires)] for number in range(count - 1)]  # of all who come after the founder
+        places = [wires[number % len(wires)] for number in range(count)]  # of all who come after the founder
         for at, wire in enumerate(wires):
             _send(wire, _JOIN, 3, [_join(chance) for _ in places[at :: len(wires)]])
-        wait_until(lambda: len(_group(broker).members) == members)
-        asked = founder.send(_JOIN, 3, _join(chance, first.member_id))
+        wait_until(lambda: len(_group(broker).joining) == members)
+        founder.ask(_LEAVE, 2, LeaveGroupRequest(group_id="crowd", member_id=first.member_id))
         answers = [(wire, wire.receive(_JOIN, 3)[1]) for wire in places]
-        refused = [answer for _, answer in answers if answer.error_code == _FULL]
-        assert len(refused) == count - members
+        assert sum(answer.error_code == _FULL for _, answer in answers) == count - members
         joined = [(wire, answer) for wire, answer in answers if not answer.error_code]
-        told, leader = founder.receive(_JOIN, 3)
-        assert told == asked
-        assert len(leader.members) == members
-        assert leader.leader == first.member_id
-        for wire, answer in [*joined, (founder, leader)]:
+        (leader,) = [answer for _, answer in joined if answer.members]
+        assert len(leader.members) == len(joined) == members
+        for wire, answer in joined:
             assert answer.generation_id == leader.generation_id
             _send(wire, _SYNC, 3, [_sync(answer, leader)])
-        for wire, _ in [*joined, (founder, leader)]:
+        for wire, _ in joined:
             assert wire.receive(_SYNC, 3)[1].assignment == b"yours"
         answer = founder.ask(_DESCRIBE, 5, DescribeGroupsRequest(groups=["crowd"]))
         assert len(answer.groups[0].members) == members
