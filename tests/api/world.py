@@ -44,6 +44,7 @@ class Client:
         self.client_software_name = "tests"
         self.client_software_version = "1"
         self.principal = "User:ANONYMOUS"
+        self.producer_ids = 0
         self._answers = answers
 
     def answered(self, call: Call, response: Any) -> None:

@@ -13,6 +13,7 @@ class Peer(Protocol):
     client_software_name: str
     client_software_version: str
     principal: str
+    producer_ids: int
 
     def answered(self, call: Call, response: Any) -> None:
         """Take the answer to a call."""

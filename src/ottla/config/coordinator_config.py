@@ -44,7 +44,7 @@ class CoordinatorConfig:
         "How long the first member of an empty group waits for others before it gets everything.")
     group_max_size: int = broker_key(
         "group.max.size", INT, 1000, at_least(1),
-        "How many members a group may have. Kafka has no limit; here a rebalance takes the loop for 8 us a member.")
+        "How many members a group may have (in Kafka as many as like; here a part of a rebalance is done at one go).")
     group_consumer_session_timeout_ms: int = broker_key(
         "group.consumer.session.timeout.ms", INT, 45 * SECOND_MS, at_least(1),
         "How long a member of a consumer group (KIP-848) may be silent.")
@@ -65,7 +65,7 @@ class CoordinatorConfig:
         "The longest interval between heartbeats that a consumer group may be given.")
     group_consumer_max_size: int = broker_key(
         "group.consumer.max.size", INT, 1000, at_least(1),
-        "How many members a consumer group may have. Kafka has no limit.")
+        "How many members a consumer group may have (in Kafka as many as like).")
     group_consumer_assignors: tuple[str, ...] = broker_key(
         "group.consumer.assignors", LIST, ("uniform", "range"), each_of("uniform", "range"),
         "Who may say which member of a consumer group gets what; the first one does where members do not ask.")
@@ -103,8 +103,8 @@ class CoordinatorConfig:
         "GROUP_MAX_SIZE_REACHED.")
     max_committed_offsets: int = broker_key(
         "ottla.max.committed.offsets", INT, 500_000, at_least(1),
-        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each; 250 bytes of text "
-        "that go with offsets count as one more. Groups that ask for more are refused with INVALID_COMMIT_OFFSET_SIZE.")
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each, with 250 bytes of "
+        "the text that goes with one counted as one more; more are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
         "The longest timeout that a transactional producer may ask for.")
@@ -113,9 +113,8 @@ class CoordinatorConfig:
         "How long a transactional id is remembered that nobody uses.")
     max_transactional_ids: int = broker_key(
         "ottla.max.transactional.ids", INT, 100_000, at_least(1),
-        "ottla's own: how many transactional ids a broker remembers, about 600 bytes each. Beyond that ids are forgotten "
-        "that were given to a producer 15 minutes ago and not used since; then new ones are refused with "
-        "POLICY_VIOLATION.")
+        "ottla's own: how many transactional ids a broker remembers, about 600 bytes each; beyond that those are "
+        "forgotten that were not used for 15 minutes after they began, and then new ones refused with POLICY_VIOLATION.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
         "How often transactions are looked for that have timed out; they are aborted.")

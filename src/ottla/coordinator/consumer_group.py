@@ -87,6 +87,7 @@ class ConsumerGroup:
         self.assignors: Counter[str] = Counter()
         self._wanted: Counter[str] = Counter()  # topics by name
         self.classic_count = 0
+        self.metadata_bytes = 0  # that its members have brought
         self.has_partition_metadata = False  # an old record that is to be taken back
         self._owners: dict[tuple[uuid.UUID, int], int] = {}  # the epochs of whoever has a partition
         # Not written down: whether the topics are to be looked at again at the next heartbeat.
@@ -137,6 +138,7 @@ class ConsumerGroup:
         if details.assignor is not None:
             _add(self.assignors, details.assignor, change)
         self.classic_count += change * (details.classic is not None)
+        self.metadata_bytes += change * details.size_bytes
 
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)

@@ -85,7 +85,10 @@ class ConsumerHeartbeats:
         self._check_room(group, request.member_id)
         old = self._member(group, beat, records)
         update = Update(group, old, old, records)
-        self._updates.subscribe(update, _details(old, beat), beat.allowed, now_ms, classic=False)
+        details = _details(old, beat)
+        if details != old.details and not self._has_bytes(group, old, details, now_ms):
+            raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED, "Members of groups may not say more.")
+        self._updates.subscribe(update, details, beat.allowed, now_ms, classic=False)
         has_moved = self._updates.reconcile(update, *self._updates.assign(update), beat.owned)
         member = update.member
         self._members.touch(group.group_id, member.member_id)
@@ -134,6 +137,12 @@ class ConsumerHeartbeats:
         limit = self._config.group_consumer_max_size
         if len(group.members) >= limit and member_id not in group.members:
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has its {limit} members.")
+
+    def _has_bytes(
+        self, group: ConsumerGroup, old: ConsumerMember, details: MemberDetails, now_ms: int
+    ) -> bool:
+        held_bytes = old.details.size_bytes if old.member_id in group.members else 0
+        return self._room.has_bytes(group.metadata_bytes - held_bytes, details.size_bytes, now_ms)
 
     def _member(self, group: ConsumerGroup, beat: Beat, records: list[GroupRecord]) -> ConsumerMember:
         """The member that asks, as it was before."""

@@ -113,9 +113,12 @@ class ConsumerMembers:
             return Result()
         return self.remove(group, [member], now_ms, None)
 
-    def loaded(self) -> None:
-        for group in self._groups.values():
-            for member in group.members.values():
+    def take_over(self, group: ConsumerGroup) -> None:
+        """The group was read from the log."""
+        if self._groups.get(group.group_id) is not group:
+            return
+        for member in group.members.values():
+            if not self.timers.is_running(Clock.SESSION, group.group_id, member.member_id):
                 self.touch(group.group_id, member.member_id)
                 if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
                     self.wait_for_revocation(group.group_id, member)

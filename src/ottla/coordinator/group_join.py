@@ -15,10 +15,6 @@ from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-# What members say of themselves is kept, written to the log, and told to their leader in one answer.
-MAX_MEMBER_BYTES = 1 << 20
-MAX_GROUP_BYTES = 16 << 20
-
 _ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
 
@@ -66,7 +62,7 @@ class Joins:
             self._room.check_group()
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
-        if not self._has_room(group, request.member_id) or not _has_room_for(group, joining):
+        if not self._has_room(group, request.member_id) or not self._has_bytes(group, joining, now_ms):
             self._drop_pending(group, request.member_id)
             response: object = _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not request.member_id:
@@ -86,6 +82,16 @@ class Joins:
         if group.phase in (GroupPhase.COMPLETING, GroupPhase.STABLE):
             return member_id in group.members or len(group.members) < self._max_size
         return True
+
+    def _has_bytes(self, group: Group, joining: Joining, now_ms: int) -> bool:
+        request = joining.request
+        size_bytes = sum([len(entry.metadata) for entry in request.protocols])
+        if not size_bytes:
+            return True
+        member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
+        known = group.members.get(member_id)
+        held_bytes = 0 if known is None else known.metadata_bytes
+        return self._room.has_bytes(group.metadata_bytes - held_bytes, size_bytes, now_ms)
 
     @staticmethod
     def _drop_pending(group: Group, member_id: str) -> None:
@@ -205,17 +211,6 @@ class Joins:
         self._wait(group, member, joining.reply, fx)
         self._rebalances.prepare_or_complete(group, fx)
         return LATER
-
-
-def _has_room_for(group: Group, joining: Joining) -> bool:
-    request = joining.request
-    size_bytes = sum(len(entry.metadata) for entry in request.protocols)
-    if not size_bytes:
-        return True
-    member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
-    known = group.members.get(member_id)
-    held_bytes = group.metadata_bytes - (0 if known is None else known.metadata_bytes)
-    return size_bytes <= MAX_MEMBER_BYTES and held_bytes + size_bytes <= MAX_GROUP_BYTES
 
 
 def _refused(member_id: str, code: int) -> JoinGroupResponse:

@@ -61,6 +61,21 @@ class Offsets:
         """All that is known of a group, pending or not."""
         return {*self.of(group), *self._open.get(group, {})}
 
+    def of_topics(self, topics: frozenset[str]) -> list[tuple[str, Place]]:
+        """All groups' commits of some topics, pending or not."""
+        if not topics:
+            return []
+        found = {
+            (group, Place(topic, partition))
+            for group, known in self._committed.items()
+            for topic in topics.intersection(known)
+            for partition in known[topic]
+        }
+        found.update(
+            (group, place) for group, places in self._open.items() for place in places if place.topic in topics
+        )
+        return sorted(found)
+
     def has_all(self, group: str, topics: Iterable[tuple[str, list[Entry]]]) -> bool:
         """Whether there is a commit already for each of these entries."""
         known = self._committed.get(group, {})

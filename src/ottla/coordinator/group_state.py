@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
@@ -37,6 +37,9 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
 from ottla.protocol.messages.sync_group import SyncGroupRequest
+
+
+_SESSIONS_AT_ONCE = 300
 
 
 class GroupState:
@@ -140,12 +143,26 @@ class GroupState:
         self.offsets.end_txn(producer_id, committed=committed)
 
     def loaded(self, now_ms: int) -> None:
-        for group in self.groups.values():
-            for member in group.members.values():
-                self._rebalances.touch(group, member)
-        self._consumers.loaded()
+        self._begin_sessions(iter([*self.groups.values(), *self.consumer_groups.values()]))
         self._patterns.newest_topic = self._image().revision
         self._upkeep.plan()
+
+    def _begin_sessions(self, groups: Iterator[Group | ConsumerGroup]) -> None:
+        """Of all who were members when it was written down, some hundreds in each turn of the loop."""
+        left = _SESSIONS_AT_ONCE
+        for group in groups:
+            if isinstance(group, Group):
+                self._rebalances.take_over(group)
+            else:
+                self._consumers.take_over(group)
+            left -= 1 + len(group.members)
+            if left <= 0:
+                self._shard.call_later(0, lambda state, now_ms: self._go_on_with(groups))
+                return
+
+    def _go_on_with(self, groups: Iterator[Group | ConsumerGroup]) -> Result[GroupRecord]:
+        self._begin_sessions(groups)
+        return Result()
 
     def unloaded(self, error: BrokerError) -> None:
         self._room.remove(self.groups)
@@ -224,8 +241,6 @@ class GroupState:
                 group.needs_refresh = not changed.isdisjoint(group.topics())
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
-            for group_id in (*self.groups, *self.consumer_groups)
-            for place in sorted(self.offsets.places(group_id))
-            if place.topic in deleted
+            for group_id, place in self.offsets.of_topics(deleted)
         ]
         return Result(None, records, whole=False)

@@ -7,16 +7,17 @@ a generation begins (`complete`) and its leader has to say who gets what before 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.group import Group, GroupPhase, Member
+from ottla.coordinator.group import QUICKLY_READ, Group, GroupPhase, Member, announced
 from ottla.coordinator.group_records import GroupMetadata, GroupRecord
 from ottla.coordinator.result import Command, Reply, Result, Shard
 from ottla.errors import BrokerError
+from ottla.logtools.coordinator_records import subscribed_topics
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.messages.sync_group import SyncGroupResponse
@@ -24,6 +25,10 @@ from ottla.runtime import Timer
 
 # A member that is new may wait so long for its first generation without being heard of.
 NEW_MEMBER_TIMEOUT_MS = 300_000
+
+# A consumer that names more topics than these, or a group, counts as one that may want anything.
+_MOST_OF_MEMBER = 10_000
+_MOST_OF_GROUP = 100_000
 
 
 @dataclass(slots=True)
@@ -92,6 +97,7 @@ class Rebalances:
         if not group.members:
             fx.records.append(GroupMetadata(group.group_id, group.snapshot()))
             return
+        self.read_topics(group)
         self._tell_all(group, fx)
         group.joining.clear()
         group.sync_timer = self._later(
@@ -154,6 +160,32 @@ class Rebalances:
                 self.forget(group, group.members[member_id], fx)
             self.prepare(group, fx)
 
+    # -- what consumers want
+
+    def read_topics(self, group: Group) -> None:
+        """Find out what the members of a large group want. Until that is known, it may be anything."""
+        if group.topics is None and group.is_consumers and group.members:
+            members = iter(list(group.members.values()))
+            self._later(group, 0, partial(self._read_more, group.generation, members, set()))
+
+    def _read_more(
+        self, generation: int, members: Iterator[Member], found: set[str], group: Group, fx: Effects
+    ) -> None:
+        if group.generation != generation:
+            return
+        left = QUICKLY_READ
+        for member in members:
+            said = member.metadata(group.protocol)
+            topics = subscribed_topics(said) if announced(said) <= _MOST_OF_MEMBER else None
+            if topics is None or len(found) > _MOST_OF_GROUP:
+                return
+            found.update(topics)
+            left -= len(topics)
+            if left <= 0:
+                self._later(group, 0, partial(self._read_more, generation, members, found))
+                return
+        group.topics = frozenset(found)
+
     # -- assignments
 
     def give_assignments(self, group: Group, assignments: dict[str, bytes], fx: Effects) -> None:
@@ -202,6 +234,14 @@ class Rebalances:
         self._tell_waiting(group, fx, lambda member: refusal)
 
     # -- sessions
+
+    def take_over(self, group: Group) -> None:
+        """The group was read from the log."""
+        if self._groups.get(group.group_id) is group:
+            for member in group.members.values():
+                if member.timer is None:
+                    self.touch(group, member)
+            self.read_topics(group)
 
     def touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
         """The member is alive: its session begins again. The timer follows lazily, since this is done all the time."""

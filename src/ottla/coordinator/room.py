@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Mapping
+from typing import Protocol
 
 from ottla.config import BrokerConfig
 from ottla.coordinator.group_offsets import Total
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
+
+
+# What members say of themselves is kept, written to the log, and told to their leader in one answer.
+MAX_MEMBER_BYTES = 1 << 20
+MAX_GROUP_BYTES = 16 << 20
+MAX_BYTES = 64 << 20  # of all groups
+_COUNTED_MS = 1_000  # for so long it is enough to add what is new
+
+
+class AnyGroup(Protocol):
+    metadata_bytes: int
 
 
 class Room:
@@ -17,12 +29,14 @@ class Room:
         self._max_groups = config.max_groups
         self._max_offsets = config.max_committed_offsets
         self.offsets = Total()
-        self._shards: list[tuple[Sized, Sized]] = []
+        self._shards: list[tuple[Mapping[str, AnyGroup], Mapping[str, AnyGroup]]] = []
+        self._bytes = 0  # that members of all groups have brought
+        self._counted_ms = -_COUNTED_MS
 
-    def add(self, groups: Sized, consumer_groups: Sized) -> None:
+    def add(self, groups: Mapping[str, AnyGroup], consumer_groups: Mapping[str, AnyGroup]) -> None:
         self._shards.append((groups, consumer_groups))
 
-    def remove(self, groups: Sized) -> None:
+    def remove(self, groups: Mapping[str, AnyGroup]) -> None:
         self._shards = [shard for shard in self._shards if shard[0] is not groups]
 
     def check_group(self) -> None:
@@ -31,6 +45,25 @@ class Room:
         if count >= self._max_groups:
             message = f"The broker has its {self._max_groups} groups (ottla.max.groups)."
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+    def has_bytes(self, held_bytes: int, more_bytes: int, now_ms: int) -> bool:
+        """Whether a member may say so much in a group whose other members have said `held_bytes`."""
+        if more_bytes > MAX_MEMBER_BYTES or held_bytes + more_bytes > MAX_GROUP_BYTES:
+            return False
+        if now_ms - self._counted_ms >= _COUNTED_MS:
+            self._counted_ms = now_ms
+            self._bytes = sum(
+                [
+                    group.metadata_bytes
+                    for shard in self._shards
+                    for groups in shard
+                    for group in groups.values()
+                ]
+            )
+        if self._bytes + more_bytes > MAX_BYTES:
+            return False
+        self._bytes += more_bytes
+        return True
 
     @property
     def is_full_of_offsets(self) -> bool:

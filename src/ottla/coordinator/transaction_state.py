@@ -101,7 +101,7 @@ class TransactionState:
         return Result(begun, [*records, TransactionRecord(transactional_id, begun)])
 
     def _make_room(self, now_ms: int) -> list[TransactionRecord]:
-        """What has to be forgotten for one more id: those that were given out and never used. CodedError if none was."""
+        """What is forgotten for one more id: some that were begun and never used. CodedError if there is none."""
         limit = self._config.max_transactional_ids
         if self._count() < limit:
             return []
@@ -114,7 +114,7 @@ class TransactionState:
             ]
             if not records:
                 _logger.warning(
-                    "there are %d transactional ids, as many as ottla.max.transactional.ids allows: no new ones are taken",
+                    "no new transactional ids are taken: there are %d, as many as ottla.max.transactional.ids allows",
                     limit,
                 )
         if not records:

@@ -47,6 +47,11 @@ class Turns:
         self._is_called = False  # in the next turn
         self._is_running = False
 
+    @property
+    def size(self) -> int:
+        """Of the queue, with those that were cancelled and lie about."""
+        return len(self._heap)
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         due_ms = self._runtime.monotonic_ms() + max(0, int(delay_ms))
         due = _Due(self, due_ms, callback)

@@ -1,4 +1,4 @@
-"""Groups with as many members as they may have, and more who want in: all come, are told, are described and vanish at once."""
+"""Groups with as many members as they may have, and more who want in: all come, are told and vanish at once."""
 
 from __future__ import annotations
 
