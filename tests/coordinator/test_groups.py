@@ -453,17 +453,14 @@ def test_what_members_say_of_themselves_has_a_limit(make_world: MakeWorld) -> No
     world = make_world()
     greedy = Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES + 1))
     assert greedy.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-    twice = Consumer(
-        world, metadata=bytes(room.MAX_MEMBER_BYTES // 2 + 1), protocols=("range", "sticky")
-    )
+    twice = Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES // 2 + 1), protocols=("range", "sticky"))
     assert twice.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_what_all_members_say_together_has_a_limit(make_world: MakeWorld) -> None:
     world = make_world()
     large = [
-        Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES), instance=str(number))
-        for number in range(16)
+        Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES), instance=str(number)) for number in range(16)
     ]
     for one in large:
         assert not one.send_join().answers

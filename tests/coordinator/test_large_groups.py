@@ -22,7 +22,9 @@ def classic_group(world: World) -> Group:
     return next(state.groups[GROUP] for state in world.services.groups.states() if GROUP in state.groups)
 
 
-def test_every_member_of_a_large_classic_group_hears_of_its_generation_and_its_assignment(world: World) -> None:
+def test_every_member_of_a_large_classic_group_hears_of_its_generation_and_its_assignment(
+    world: World,
+) -> None:
     consumers = [Consumer(world) for _ in range(100)]
     pending = [one.begin_join() for one in consumers]
     world.runtime.advance(3_000)
@@ -49,7 +51,10 @@ def test_every_member_of_a_large_classic_group_hears_of_its_generation_and_its_a
 
 def test_what_a_group_wants_is_known_in_the_end_however_much_it_is(world: World) -> None:
     wanted = [f"wanted-{number}" for number in range(QUICKLY_READ)]
-    first, second = Consumer(world, metadata=subscription("t", *wanted)), Consumer(world, metadata=subscription("u"))
+    first, second = (
+        Consumer(world, metadata=subscription("t", *wanted)),
+        Consumer(world, metadata=subscription("u")),
+    )
     settle(first, second)
     world.runtime.run_pending()
     assert classic_group(world).topics == {"t", "u", *wanted}
@@ -76,7 +81,9 @@ def test_a_large_consumer_group_shares_out_all_partitions_a_little_later(world: 
     world.make_topic("many", 40)
     members = [Modern(world, topics=("many",), assignor=assignor) for _ in range(10)]
     assert {one.join() for one in members} == {0}
-    late = settle_large(world, members, [Modern(world, topics=("many",), assignor=assignor) for _ in range(10)])
+    late = settle_large(
+        world, members, [Modern(world, topics=("many",), assignor=assignor) for _ in range(10)]
+    )
     owned = [number for one in [*members, *late] for number in one.has.get("many", ())]
     assert sorted(owned) == list(range(40))
     assert {len(one.has["many"]) for one in [*members, *late]} == {2}

@@ -75,7 +75,9 @@ def test_the_weight_of_offsets_is_that_of_what_is_kept(history: list[tuple]) -> 
         if kind == "many":
             group, topic, wanted, producer_id = step
             given_entries = [(number, at, 0, text) for number, text in wanted.items()]
-            offsets.replay_many(OffsetCommits(group, topic, None, given_entries, at, -1), at * 10, producer_id)
+            offsets.replay_many(
+                OffsetCommits(group, topic, None, given_entries, at, -1), at * 10, producer_id
+            )
         elif kind == "remove":
             offsets.replay(OffsetCommit(*step, None), at * 10, -1)
         else:

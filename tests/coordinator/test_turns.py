@@ -80,7 +80,8 @@ def test_all_are_called_in_time_but_those_that_were_cancelled(delays: list[tuple
     for now_ms in range(52):
         runtime.run_pending()
         assert called == sorted(
-            (number for number in kept if delays[number][0] <= now_ms), key=lambda number: (delays[number][0], number)
+            (number for number in kept if delays[number][0] <= now_ms),
+            key=lambda number: (delays[number][0], number),
         )
         runtime.advance(1)
 

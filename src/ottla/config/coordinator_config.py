@@ -103,8 +103,8 @@ class CoordinatorConfig:
         "GROUP_MAX_SIZE_REACHED.")
     max_committed_offsets: int = broker_key(
         "ottla.max.committed.offsets", INT, 500_000, at_least(1),
-        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each, with 250 bytes of "
-        "the text that goes with one counted as one more; more are refused with INVALID_COMMIT_OFFSET_SIZE.")
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each (250 bytes of text "
+        "that go with one count as one more); others are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
         "The longest timeout that a transactional producer may ask for.")
@@ -114,7 +114,7 @@ class CoordinatorConfig:
     max_transactional_ids: int = broker_key(
         "ottla.max.transactional.ids", INT, 100_000, at_least(1),
         "ottla's own: how many transactional ids a broker remembers, about 600 bytes each; beyond that those are "
-        "forgotten that were not used for 15 minutes after they began, and then new ones refused with POLICY_VIOLATION.")
+        "forgotten that were not used for 15 minutes after they began, then new ones refused with POLICY_VIOLATION.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
         "How often transactions are looked for that have timed out; they are aborted.")

@@ -72,7 +72,10 @@ class Offsets:
             for partition in known[topic]
         }
         found.update(
-            (group, place) for group, places in self._open.items() for place in places if place.topic in topics
+            (group, place)
+            for group, places in self._open.items()
+            for place in places
+            if place.topic in topics
         )
         return sorted(found)
 

@@ -38,7 +38,6 @@ from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
 from ottla.protocol.messages.sync_group import SyncGroupRequest
 
-
 _SESSIONS_AT_ONCE = 300
 
 

@@ -10,7 +10,6 @@ from ottla.coordinator.group_offsets import Total
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 
-
 # What members say of themselves is kept, written to the log, and told to their leader in one answer.
 MAX_MEMBER_BYTES = 1 << 20
 MAX_GROUP_BYTES = 16 << 20

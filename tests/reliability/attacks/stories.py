@@ -11,7 +11,9 @@ from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks import (
+    group_members,
     long_polls,
+    made_up_ids,
     old_fetches,
     old_messages,
     packed_batches,
@@ -32,6 +34,8 @@ ATTACKS: dict[str, Attack] = {
     "long polls": long_polls.attack,
     "scrapes": scrapes.attack,
     "producer ids": producer_ids.attack,
+    "group members": group_members.attack,
+    "made-up ids": made_up_ids.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
