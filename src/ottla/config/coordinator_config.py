@@ -103,8 +103,8 @@ class CoordinatorConfig:
         "GROUP_MAX_SIZE_REACHED.")
     max_committed_offsets: int = broker_key(
         "ottla.max.committed.offsets", INT, 500_000, at_least(1),
-        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each (250 bytes of text "
-        "that go with one count as one more); others are refused with INVALID_COMMIT_OFFSET_SIZE.")
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each (250 bytes of the "
+        "text that goes with one count as one more); others are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
         "The longest timeout that a transactional producer may ask for.")

@@ -28,6 +28,7 @@ Codes = dict[TopicPartition, int]
 _PIECE = 200  # ids that are looked after in one turn of the loop
 _UNUSED_MS = 15 * 60_000  # after so long an id that was not used may be forgotten, if there is no room
 _LOOK_MS = 1_000  # between looks for such
+_QUIET_MS = 10 * 60_000  # between lines in the log
 
 
 class MarkerSender(Protocol):
@@ -51,6 +52,7 @@ class TransactionState:
         self._markers = markers
         self._count = count  # of the ids in all shards of this broker
         self._looked_ms = 0  # when unused ids were looked for to make room
+        self._told_ms = 0  # when the log was told that there is none
         self.transactions: dict[str, Transaction] = {}
 
     # -- what the runtime asks for
@@ -112,7 +114,8 @@ class TransactionState:
             records = [
                 TransactionRecord(transactional_id, None) for transactional_id in islice(unused, _PIECE)
             ]
-            if not records:
+            if not records and now_ms - self._told_ms >= _QUIET_MS:
+                self._told_ms = now_ms
                 _logger.warning(
                     "no new transactional ids are taken: there are %d, as many as ottla.max.transactional.ids allows",
                     limit,

@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 GATHERED_BYTES: Final = 128 << 10  # what commands of one turn may write together
 _ALL: Final = -1
-_TOLD_AT_ONCE: Final = 32
+_TOLD_AT_ONCE: Final = 64
 
 Replies = list[tuple[Reply, Any]]
 

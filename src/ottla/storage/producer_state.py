@@ -24,7 +24,6 @@ NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
 BATCHES_REMEMBERED = 5
-MANY = 500  # from so many on it is known which of them has not written for the longest time
 _FORGOTTEN_AT_ONCE = 16  # as a part of all
 _SEQUENCES = 2**31
 
@@ -258,14 +257,14 @@ class ProducerState:
         self.end_offset = end_offset
 
     def _producer(self, producer_id: int) -> Producer:
-        """A producer that writes now. Of many, it is the last one to be forgotten."""
+        """A producer that writes now: where some may have to be forgotten, it is the last one."""
         producers = self.producers
         producer = producers.get(producer_id)
         if producer is None:
             producer = producers[producer_id] = Producer(producer_id)
             if self.quota is not None and not self.quota.allows(len(producers)):
                 self.forget_oldest(max(1, len(producers) // _FORGOTTEN_AT_ONCE))
-        elif len(producers) >= MANY:
+        elif self.quota is not None and len(producers) > self.quota.level // 2:
             del producers[producer_id]
             producers[producer_id] = producer
         return producer

@@ -23,7 +23,7 @@ from tests.coordinator.grouping import subscription
 from tests.server.wire import PRODUCE, Wire, produce, records
 
 TOPIC = "made-up"
-PRODUCERS, TRANSACTIONAL_IDS, GROUPS = 200_000, 120_000, 30_000
+PRODUCERS, TRANSACTIONAL_IDS, GROUPS = 250_000, 120_000, 30_000
 PARTITIONS = 20
 _AT_ONCE = 50
 _COMMIT, _FIND, _JOIN, _INIT = 8, 10, 11, 22
