@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +70,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_the_weight_of_offsets_is_that_of_what_is_kept(history: list[tuple]) -> None:
+def test_the_weight_of_offsets_is_that_of_what_is_kept(history: list[tuple[Any, ...]]) -> None:
     total = Total()
     offsets = Offsets(total)
     for at, (kind, *step) in enumerate(history):
@@ -79,7 +81,8 @@ def test_the_weight_of_offsets_is_that_of_what_is_kept(history: list[tuple]) -> 
                 OffsetCommits(group, topic, None, given_entries, at, -1), at * 10, producer_id
             )
         elif kind == "remove":
-            offsets.replay(OffsetCommit(*step, None), at * 10, -1)
+            group, topic, number = step
+            offsets.replay(OffsetCommit(group, topic, number, None), at * 10, -1)
         else:
             offsets.end_txn(step[0], committed=step[1])
     kept: list[CommittedOffset] = [stored for group in ("a", "b") for stored in offsets.of(group).values()]

@@ -12,7 +12,6 @@ class Peer(Protocol):
     address: str
     client_software_name: str
     client_software_version: str
-    principal: str
     producer_ids: int
 
     def answered(self, call: Call, response: Any) -> None:

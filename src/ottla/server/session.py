@@ -55,7 +55,6 @@ class Session:
         self._paused_for: set[str] = set()
         self.is_closing = False
         self.address = "?"
-        self.principal = "User:ANONYMOUS"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.producer_ids = 0  # that it was given
