@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +17,13 @@ def write(state: ProducerState, producer_id: int, offset: int = 0, *, transactio
     state.append_batch(producer_id, 0, 0, 1, offset, offset, offset, transactional)
 
 
+def logs_of(states: list[ProducerState]) -> dict[int, SimpleNamespace]:
+    return {number: SimpleNamespace(producers=state) for number, state in enumerate(states)}
+
+
 def partitions(limit: int, count: int) -> list[ProducerState]:
     states = [ProducerState(DAY_MS) for _ in range(count)]
-    quota = ProducerQuota(limit, lambda: [len(state.producers) for state in states])
+    quota = ProducerQuota(limit, logs_of(states))
     for state in states:
         state.quota = quota
     return states
@@ -25,7 +31,11 @@ def partitions(limit: int, count: int) -> list[ProducerState]:
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(1, 300))
 def test_the_level_is_as_high_as_the_limit_allows(sizes: list[int], limit: int) -> None:
-    quota = ProducerQuota(limit, lambda: sizes)
+    states = [ProducerState(DAY_MS) for _ in sizes]
+    for state, size in zip(states, sizes, strict=True):
+        for producer_id in range(size):
+            write(state, producer_id)
+    quota = ProducerQuota(limit, logs_of(states))
     for _ in range(limit):
         quota.allows(0)
     level = quota.level

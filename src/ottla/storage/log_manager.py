@@ -75,17 +75,13 @@ class LogManager:
         self.shares = shares(raise_open_file_limit(), len(config.log_dirs))
         self.handles = HandlePool(self.shares.loop_files)
         self._logs: dict[TopicPartition, Log] = {}
-        self._producer_quota = ProducerQuota(
-            config.max_producer_ids,
-            lambda: [len(log.producers.producers) for log in list(self._logs.values())],
-        )
+        self._producer_quota = ProducerQuota(config.max_producer_ids, self._logs)
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
         self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
-        self.unfinished_moves: dict[
-            TopicPartition, LogDir
-        ] = {}  # what was under way when the broker last stopped
+        # What was under way when the broker last stopped.
+        self.unfinished_moves: dict[TopicPartition, LogDir] = {}
         self.failed_dirs: dict[str, OSError] = {}  # those that could not even be opened
         self.lost_partitions: list[
             str

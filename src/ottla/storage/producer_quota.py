@@ -8,15 +8,16 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 
 class ProducerQuota:
     """Shared by the partitions of a broker. Logs are at home on several threads: a count may be a little old."""
 
-    def __init__(self, limit: int, sizes: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, limit: int, logs: Mapping[Any, Any]) -> None:
         self._limit = limit
-        self._sizes = sizes  # how many producers each partition remembers
+        self._logs = logs  # each with its `producers`
         self._step = max(1, limit // 100)
         self._left = self._step  # producers that may come before everything is counted again
         self.level = limit
@@ -31,7 +32,8 @@ class ProducerQuota:
 
     def _measured(self) -> int:
         """The level up to which all partitions may be filled, if the fullest share what is left by the others."""
-        sizes = sorted(self._sizes())
+        # A list first: logs come and go on another thread.
+        sizes = sorted(len(log.producers.producers) for log in list(self._logs.values()))
         left = self._limit
         for place, size in enumerate(sizes):
             share = left // (len(sizes) - place)
