@@ -32,7 +32,7 @@ def test_what_is_due_at_once_is_done_in_several_turns() -> None:
     while runtime.run_one():
         shares.append(len(done) - sum(shares))
     assert done == list(range(100))
-    assert max(shares) <= 8 + TURN_MS
+    assert max(shares) <= TURN_MS
 
 
 def test_what_comes_while_others_are_done_has_to_wait_for_the_next_turn() -> None:

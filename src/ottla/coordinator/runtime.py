@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic
 
 from ottla.cluster import controller
@@ -131,7 +131,8 @@ class Coordinator(Generic[S, R]):
     def run_everywhere(
         self, command: Command[S], done: Callable[[list[tuple[Any, BrokerError | None]]], None]
     ) -> None:
-        """Run a command on every state that this broker looks after; `done` with all the answers."""
+        """Run a command on every state that this broker looks after, over some turns of the loop; `done` with all the
+        answers."""
         shards = list(self._shards.values())
         answers: list[tuple[Any, BrokerError | None]] = []
 
@@ -141,9 +142,13 @@ class Coordinator(Generic[S, R]):
                 done(answers)
 
         for shard in shards:
-            shard.run(command, one)
+            self._turns.call_soon(partial(shard.run, command, one))
         if not shards:
             done(answers)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """For work on states that is to be done over some turns of the loop."""
+        self._turns.call_soon(callback)
 
     def end_txn(self, partition: int, producer: Producer, marker: Marker, reply: Reply) -> None:
         """Write a transaction's marker to a partition of this topic; its state follows when it is written."""

@@ -14,7 +14,6 @@ from typing import Final
 from ottla.runtime import LoopRuntime, Timer
 
 TURN_MS: Final = 2
-_AT_ONCE: Final = 8  # that are run in any case, before the clock is looked at
 _MANY: Final = 1000  # cancelled timers that may lie about
 
 
@@ -97,19 +96,17 @@ class Turns:
         self._is_called = False
         now_ms = self._runtime.monotonic_ms()
         newest = self._count
-        done = 0
         self._is_running = True
         try:
             while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= newest:
-                if done >= _AT_ONCE and self._runtime.monotonic_ms() - now_ms >= TURN_MS:
-                    break
                 due = heapq.heappop(self._heap)[2]
                 callback, due.callback = due.callback, None
                 if callback is None:
                     self._cancelled -= 1
-                else:
-                    done += 1
-                    callback()
+                    continue
+                callback()
+                if self._runtime.monotonic_ms() - now_ms >= TURN_MS:
+                    break
         finally:
             self._is_running = False
             self._arm()
