@@ -78,6 +78,19 @@ def test_a_broker_takes_no_more_transactional_ids_than_it_may(data: str) -> None
     world.close()
 
 
+def test_partitions_of_transactions_count_too(data: str) -> None:
+    world = Transacting(data, ottla_max_transactional_ids="3")
+    world.make_topic("many", 40)
+    producer = world.begin("used")
+    assert world.add(producer, range(20), topic="many", name="used") == [0] * 20
+    assert set(world.add(producer, range(40), topic="many", name="used")) == {ErrorCode.POLICY_VIOLATION}
+    assert world.add(producer, range(20), topic="many", name="used") == [0] * 20
+    assert world.end(producer, name="used").error_code == 0
+    assert world.init("x" * 1_001).error_code == ErrorCode.INVALID_REQUEST
+    assert world.init("x" * 1_000).error_code == 0
+    world.close()
+
+
 def test_ids_that_were_never_used_make_room_for_others(data: str) -> None:
     world = Transacting(data, ottla_max_transactional_ids="4", transaction_state_log_num_partitions="1")
     producer = world.begin("used")

@@ -96,6 +96,7 @@ def test_what_members_of_all_groups_say_has_a_limit(
     make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "MAX_BYTES", 3_000)
+    monkeypatch.setattr(room, "MEMBER_BYTES", 0)
     world = make_world()
     large = bytes(1_000)
     members = [Consumer(world, f"g{number}", metadata=large, instance="i") for number in range(3)]
@@ -119,3 +120,25 @@ def test_what_a_member_of_a_consumer_group_says_has_a_limit(
     assert member.join() == 0
     assert member.subscribe(*(f"topic-{number}" for number in range(20))) == FULL
     assert member.beat() == 0
+
+
+def test_members_of_all_groups_have_a_limit_also_if_they_say_nothing(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "MAX_BYTES", 2 * room.MEMBER_BYTES)
+    world = make_world()
+    members = [Consumer(world, f"g{number}", metadata=b"", instance="i") for number in range(3)]
+    assert [one.send_join().is_waiting for one in members] == [True, True, True]
+    late = Consumer(world, "late", metadata=b"", instance="i")
+    assert late.send_join().answer.error_code == FULL
+
+
+def test_names_have_a_limit(make_world: MakeWorld) -> None:
+    world = make_world()
+    name = "x" * (room.MAX_NAME + 1)
+    assert commit(world, name, 1) == ErrorCode.INVALID_GROUP_ID
+    assert Consumer(world, name).send_join().answer.error_code == ErrorCode.INVALID_GROUP_ID
+    assert Consumer(world, instance=name).send_join().answer.error_code == ErrorCode.INVALID_REQUEST
+    assert Modern(world, name).join() == ErrorCode.INVALID_GROUP_ID
+    assert Modern(world, member_id=name).join() == ErrorCode.INVALID_REQUEST
+    assert Modern(world, "g", member_id=name[1:]).join() == 0

@@ -99,11 +99,11 @@ class CoordinatorConfig:
         "The `segment.bytes` that `__consumer_offsets` is made with.")
     max_groups: int = broker_key(
         "ottla.max.groups", INT, 20_000, at_least(1),
-        "ottla's own: how many groups a broker looks after, about 2 KB each; more are refused with "
+        "ottla's own: how many groups a broker looks after, about 1 KB each; more are refused with "
         "GROUP_MAX_SIZE_REACHED.")
     max_committed_offsets: int = broker_key(
         "ottla.max.committed.offsets", INT, 500_000, at_least(1),
-        "ottla's own: how many committed offsets a broker keeps, of all groups, about 250 bytes each (250 bytes of the "
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 150 bytes each (250 bytes of the "
         "text that goes with one count as one more); others are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
@@ -113,8 +113,9 @@ class CoordinatorConfig:
         "How long a transactional id is remembered that nobody uses.")
     max_transactional_ids: int = broker_key(
         "ottla.max.transactional.ids", INT, 100_000, at_least(1),
-        "ottla's own: how many transactional ids a broker remembers, about 600 bytes each; beyond that those are "
-        "forgotten that were not used for 15 minutes after they began, then new ones refused with POLICY_VIOLATION.")
+        "ottla's own: how many transactional ids a broker remembers, about 300 bytes each (ten partitions of an open "
+        "transaction count as one more); beyond that those are forgotten that were not used for 15 minutes after they "
+        "began, then new ones refused with POLICY_VIOLATION.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
         "How often transactions are looked for that have timed out; they are aborted.")

@@ -16,7 +16,7 @@ from ottla.coordinator.migration import Migration
 from ottla.coordinator.pattern_resolver import Allowed
 from ottla.coordinator.reconciling import Owned
 from ottla.coordinator.result import Result
-from ottla.coordinator.room import Room
+from ottla.coordinator.room import MAX_NAME, Room, is_long
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_heartbeat import (
@@ -80,6 +80,8 @@ class ConsumerHeartbeats:
 
     def _stay(self, beat: Beat, now_ms: int) -> Result[GroupRecord]:
         request = beat.request
+        if is_long(request.member_id, request.instance_id, request.rack_id, beat.client_id):
+            raise CodedError(ErrorCode.INVALID_REQUEST, f"Names have at most {MAX_NAME} characters.")
         records: list[GroupRecord] = []
         group, upgraded = self._find_or_make(request.group_id, records, make=request.member_epoch == 0)
         self._check_room(group, request.member_id)
@@ -123,7 +125,7 @@ class ConsumerHeartbeats:
             problem = "not found" if classic is None else "is not a consumer group"
             raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
         if classic is None:
-            self._room.check_group()
+            self._room.check_group(group_id)
             return ConsumerGroup(group_id), None
         if classic.phase is GroupPhase.EMPTY:
             records.append(GroupMetadata(group_id, None))
@@ -141,8 +143,8 @@ class ConsumerHeartbeats:
     def _has_bytes(
         self, group: ConsumerGroup, old: ConsumerMember, details: MemberDetails, now_ms: int
     ) -> bool:
-        held_bytes = old.details.size_bytes if old.member_id in group.members else 0
-        return self._room.has_bytes(group.metadata_bytes - held_bytes, details.size_bytes, now_ms)
+        said_before = old.details.size_bytes if old.member_id in group.members else None
+        return self._room.has_bytes(group.metadata_bytes, said_before, details.size_bytes, now_ms)
 
     def _member(self, group: ConsumerGroup, beat: Beat, records: list[GroupRecord]) -> ConsumerMember:
         """The member that asks, as it was before."""

@@ -10,7 +10,7 @@ from ottla.coordinator.group import Group, GroupPhase, Member
 from ottla.coordinator.group_records import GroupMetadata, GroupRecord, GroupValue
 from ottla.coordinator.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.result import LATER, Reply, Result, Shard
-from ottla.coordinator.room import Room
+from ottla.coordinator.room import Room, is_long
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -54,12 +54,14 @@ class Joins:
     def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
         """The answer comes with the next generation, or at once where there is a reason."""
         request = joining.request
+        if is_long(joining.client_id, request.group_instance_id, request.protocol_type):
+            return Result(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
         group = self._groups.get(request.group_id)
         is_new_group = group is None
         if group is None:
             if request.member_id:
                 return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
-            self._room.check_group()
+            self._room.check_group(request.group_id)
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
         if not self._has_room(group, request.member_id) or not self._has_bytes(group, joining, now_ms):
@@ -86,12 +88,10 @@ class Joins:
     def _has_bytes(self, group: Group, joining: Joining, now_ms: int) -> bool:
         request = joining.request
         size_bytes = sum([len(entry.metadata) for entry in request.protocols])
-        if not size_bytes:
-            return True
         member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
         known = group.members.get(member_id)
-        held_bytes = 0 if known is None else known.metadata_bytes
-        return self._room.has_bytes(group.metadata_bytes - held_bytes, size_bytes, now_ms)
+        said_before = None if known is None else known.metadata_bytes
+        return self._room.has_bytes(group.metadata_bytes, said_before, size_bytes, now_ms)
 
     @staticmethod
     def _drop_pending(group: Group, member_id: str) -> None:

@@ -60,7 +60,7 @@ class OffsetCommands:
             if generation >= 0:
                 is_new = version >= _GROUP_ID_NOT_FOUND_SINCE
                 raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
-            self._room.check_group()
+            self._room.check_group(request.group_id)
         else:
             group.check_commit(
                 request.member_id, request.group_instance_id, generation, transactional=False, version=version
@@ -79,7 +79,7 @@ class OffsetCommands:
         if group is None:
             if request.generation_id >= 0:
                 raise CodedError(ErrorCode.ILLEGAL_GENERATION)
-            self._room.check_group()
+            self._room.check_group(request.group_id)
         else:
             try:
                 group.check_commit(

@@ -27,6 +27,8 @@ NEEDS_ID = object()  # a response: the command wants a new producer id
 Codes = dict[TopicPartition, int]
 _PIECE = 200  # ids that are looked after in one turn of the loop
 _UNUSED_MS = 15 * 60_000  # after so long an id that was not used may be forgotten, if there is no room
+MAX_NAME = 1_000  # characters
+PARTITIONS_OF_ONE = 10  # of a transaction count as another id
 _LOOK_MS = 1_000  # between looks for such
 _QUIET_MS = 10 * 60_000  # between lines in the log
 
@@ -50,15 +52,17 @@ class TransactionState:
         self._shard = shard
         self._config = config
         self._markers = markers
-        self._count = count  # of the ids in all shards of this broker
+        self._count = count  # the weight of all shards of this broker
         self._looked_ms = 0  # when unused ids were looked for to make room
         self._told_ms = 0  # when the log was told that there is none
         self.transactions: dict[str, Transaction] = {}
+        self.weight = 0  # of all of them, in ids with a few partitions
 
     # -- what the runtime asks for
 
     def replay(self, records: Sequence[TransactionRecord], first_offset: int, producer_id: int) -> None:
         for transactional_id, value in records:
+            self.weight += _weight(value) - _weight(self.transactions.get(transactional_id))
             if value is None:
                 self.transactions.pop(transactional_id, None)
             else:
@@ -95,15 +99,17 @@ class TransactionState:
             # Its transaction, or that of the one before it, is aborted first; the client asks again.
             refusal = CodedError(ErrorCode.CONCURRENT_TRANSACTIONS)
             return self._prepare(transactional_id, transaction.fenced(known, now_ms), refusal)
-        records = [] if known is not None else self._make_room(now_ms)
+        records = [] if known is not None else self._make_room(transactional_id, now_ms)
         try:
             begun = transaction.initialised(known, timeout_ms, expected, fresh_id, now_ms)
         except NeedsProducerIdError:
             return Result(NEEDS_ID, records)
         return Result(begun, [*records, TransactionRecord(transactional_id, begun)])
 
-    def _make_room(self, now_ms: int) -> list[TransactionRecord]:
+    def _make_room(self, transactional_id: str, now_ms: int) -> list[TransactionRecord]:
         """What is forgotten for one more id: some that were begun and never used. CodedError if there is none."""
+        if len(transactional_id) > MAX_NAME:
+            raise CodedError(ErrorCode.INVALID_REQUEST)
         limit = self._config.max_transactional_ids
         if self._count() < limit:
             return []
@@ -141,6 +147,8 @@ class TransactionState:
         transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         grown = transaction.with_partitions(known, added, client_version, now_ms)
+        if _weight(grown) > _weight(known) and self._count() >= self._config.max_transactional_ids:
+            raise CodedError(ErrorCode.POLICY_VIOLATION)
         return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
 
     def verify(
@@ -241,3 +249,7 @@ class TransactionState:
         silent = self._silent_since(limit_ms, AT_REST)
         records = [TransactionRecord(transactional_id, None) for transactional_id in islice(silent, _PIECE)]
         return Result(None, records, whole=False)
+
+
+def _weight(txn: Transaction | None) -> int:
+    return 0 if txn is None else 1 + len(txn.partitions) // PARTITIONS_OF_ONE

@@ -60,7 +60,7 @@ class Transactions(Coordinator[TransactionState, TransactionRecord]):
         )
 
     def _count(self) -> int:
-        return sum([len(state.transactions) for state in self.states()])
+        return sum([state.weight for state in self.states()])
 
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: Expected | None, reply: Reply
