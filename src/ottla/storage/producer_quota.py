@@ -37,7 +37,7 @@ class ProducerQuota:
         left = self._limit
         for place, size in enumerate(sizes):
             share = left // (len(sizes) - place)
-            if size >= share:
+            if size > share:
                 return max(1, share)
             left -= size
         return self._limit
