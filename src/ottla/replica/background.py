@@ -25,6 +25,7 @@ _logger = logging.getLogger(__name__)
 
 _NEVER_MS = 1 << 40  # log.flush.scheduler.interval.ms is this far away by default
 _SHORTEST_LOOK_MS = 100  # between two looks for logs whose flush.ms is over
+_MANY_PRODUCERS = 5_000  # of a log: looking through them is for its lane
 _AT_ONCE = 200  # so many logs are looked at before others get a turn of the loop
 
 Work = Callable[[Callable[[], None]], None]  # does something and then calls what it is given
@@ -190,7 +191,7 @@ class Background:
         now_ms = self._runtime.now_ms()
 
         def step(partition: Partition, log: Log, go_on: Callable[[], None]) -> bool:
-            if not partition.is_lent:
+            if not partition.is_lent and len(log.producers.producers) < _MANY_PRODUCERS:
                 log.producers.remove_expired(now_ms)
                 return True
             self._on_lane(

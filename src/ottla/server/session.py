@@ -59,6 +59,7 @@ class Session:
         self.address = "?"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.producer_ids = 0  # that it was given
         self.active_ns = 0  # when the last bytes came or went
         self.received_bytes = 0
         self.seen_bytes = 0  # of them, when the listener last looked at an unfinished frame

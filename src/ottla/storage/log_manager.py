@@ -28,6 +28,7 @@ from ottla.storage.log_cleaner import LogCleaner
 from ottla.storage.log_dir import LogDir
 from ottla.storage.losses import Loss
 from ottla.storage.opened_dir import OpenedDir
+from ottla.storage.producer_quota import ProducerQuota
 from ottla.storage.recovery import load_log
 from ottla.storage.relocation import Relocation
 
@@ -79,13 +80,13 @@ class LogManager:
         self.shares = shares(raise_open_file_limit(), len(config.log_dirs))
         self.handles = HandlePool(self.shares.loop_files)
         self._logs: dict[TopicPartition, Log] = {}
+        self._producer_quota = ProducerQuota(config.max_producer_ids, self._logs)
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: deque[tuple[int, LogDir, str]] = deque()  # (when, where, path) of `-delete` directories
         self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
-        self.unfinished_moves: dict[
-            TopicPartition, LogDir
-        ] = {}  # what was under way when the broker last stopped
+        # What was under way when the broker last stopped.
+        self.unfinished_moves: dict[TopicPartition, LogDir] = {}
         self.failed_dirs: dict[str, OSError] = {}  # those that could not even be opened
         self.lost_partitions: list[
             str
@@ -371,6 +372,7 @@ class LogManager:
         self._logs[log.partition] = log
         self._homes[log.partition] = log.dir
         log.use_handles(self.handles)
+        log.producers.quota = self._producer_quota
         return log
 
     def home_of(self, partition: TopicPartition) -> LogDir:

@@ -19,8 +19,10 @@ from tests.reliability.attacks import (
     cold_reads,
     expiring_polls,
     fetch_sessions,
+    group_members,
     group_metadata,
     long_polls,
+    made_up_ids,
     many_partitions,
     old_fetches,
     old_messages,
@@ -54,6 +56,8 @@ ATTACKS: dict[str, Attack] = {
     "fetch sessions": fetch_sessions.attack,
     "group metadata": group_metadata.attack,
     "topic patterns": topic_patterns.attack,
+    "group members": group_members.attack,
+    "made-up ids": made_up_ids.attack,
 }
 ALL_AT_ONCE = "all at once"
 MIB = 1 << 20
