@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ottla.replica.timing_wheel import Entry, TimingWheel
@@ -86,6 +86,19 @@ class Purgatory(Generic[K]):
 
     def watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> None:
         """Keep a waiter that is known to be incomplete."""
+        self._enter(waiter, keys)
+        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
+        self._arm()
+
+    def watch_more(self, waiter: Waiter[K], keys: Sequence[K]) -> None:
+        """Let a waiter watch these too, if it is still here. Something may have happened to them already."""
+        if waiter.is_done:
+            return
+        self._enter(waiter, keys)
+        if any(waiter.can_complete(key) for key in keys):
+            self._end(waiter, waiter.complete)
+
+    def _enter(self, waiter: Waiter[K], keys: Iterable[K]) -> None:
         watchers = self.watchers
         for key in keys:
             watching = watchers.get(key)
@@ -94,8 +107,6 @@ class Purgatory(Generic[K]):
             else:
                 watching.append(waiter)
             waiter.watched += 1
-        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
-        self._arm()
 
     def check(self, key: K) -> int:
         """Something about `key` changed: how many waiters that completed so far."""

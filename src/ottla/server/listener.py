@@ -11,6 +11,7 @@ from typing import Any, cast
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
+from ottla.server.large_requests import LargeRequests
 from ottla.server.session import Session
 
 SWEEP_MS = 1_000
@@ -46,6 +47,7 @@ class Listener:
         self._room = room
         self._buffers = buffers
         self.budget = buffers.budget
+        self.large = LargeRequests(dispatcher.services.slices, buffers.budget)
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()

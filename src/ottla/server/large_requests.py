@@ -1,0 +1,98 @@
+"""Requests with very many entries, from their bytes to their handler: read in slices, a few at a time.
+
+What they take is charged to the memory for requests: the bytes, and the objects that are made of them. While there is
+no room for another one, connections that bring one are not read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ottla.api.call import Call
+from ottla.protocol.buffers import MemoryBudget
+from ottla.protocol.codec import MAX_ELEMENTS, DecodeError
+from ottla.slices import Slices, Steps
+
+if TYPE_CHECKING:
+    from ottla.server.dispatch import LargeRoute
+    from ottla.server.session import Session
+
+ELEMENT_BYTES: Final = 400  # of memory, for an element of a request and what is made for its answer
+MAX_BYTES: Final = 64 << 20  # of all of them; one may always be there, whatever its size
+
+
+class LargeRequests:
+    """Those of all connections of a loop."""
+
+    def __init__(self, slices: Slices, budget: MemoryBudget) -> None:
+        self.slices = slices
+        self._budget = budget
+        self._charged_bytes = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def has_room(self, frame_bytes: int) -> bool:
+        return not self._charged_bytes or self._charged_bytes + charge_of(frame_bytes) <= MAX_BYTES
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Call `resume` when there may be room. Whoever finds none comes back."""
+        self._waiting.append(resume)
+
+    def charge(self, size_bytes: int) -> None:
+        self._charged_bytes += size_bytes
+        self._budget.hold(size_bytes)
+
+    def release(self, size_bytes: int) -> None:
+        self._charged_bytes -= size_bytes
+        self._budget.let_go(size_bytes)
+        for _ in range(len(self._waiting)):
+            if self._charged_bytes > MAX_BYTES // 2:
+                break
+            self._waiting.popleft()()
+
+
+def charge_of(frame_bytes: int, elements: int = MAX_ELEMENTS) -> int:
+    """What a request of this size takes at most, or with so many elements."""
+    return frame_bytes + min(frame_bytes, elements) * ELEMENT_BYTES
+
+
+class LargeRequest:
+    """One of them, until it is answered or its client has gone."""
+
+    def __init__(self, large: LargeRequests, session: Session, call: Call, frame: memoryview) -> None:
+        self.call = call
+        self._large = large
+        self._session = session
+        self._frame = frame
+        self._charged_bytes = charge_of(len(frame))
+        large.charge(self._charged_bytes)
+
+    def begin(self, route: LargeRoute, position: int) -> None:
+        session, call = self._session, self.call
+
+        def decoded(error: DecodeError | None) -> None:
+            if error is not None:
+                session.refuse(str(error))
+            else:
+                session.handle(call, route.route)
+
+        self._large.slices.add(self._decode(route, position), decoded, session.abort, call)
+
+    def _decode(self, route: LargeRoute, position: int) -> Steps:
+        try:
+            self.call.request, elements = yield from route.decode_slowly(self._frame, position)
+        except DecodeError as error:
+            return error
+        needed_bytes = charge_of(len(self._frame), elements)
+        spare_bytes = self._charged_bytes - needed_bytes
+        if spare_bytes > 0 and self._charged_bytes:
+            self._charged_bytes = needed_bytes
+            self._large.release(spare_bytes)
+        return None
+
+    def end(self) -> None:
+        """Give its memory back, and let the next one come."""
+        charged_bytes, self._charged_bytes = self._charged_bytes, 0
+        if charged_bytes:
+            self._large.release(charged_bytes)
