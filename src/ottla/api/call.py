@@ -28,8 +28,8 @@ class Call:
 
     __slots__ = (
         "answer_bytes", "api_key", "client_id", "correlation_id", "held_bytes", "is_answered", "is_large", "is_open",
-        "is_slow", "local_done_ns", "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns",
-        "throttle_ms", "version",
+        "is_slow", "local_done_ns", "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes",
+        "started_ns", "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, PENDING, Call
@@ -35,6 +36,8 @@ from ottla.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -56,7 +59,11 @@ _REPLICA_STATE_SINCE = 15
 _NODE_ENDPOINTS_SINCE = 16
 _FEW = 500  # partitions that are looked at in one go
 _SLICE = 200  # of more than that
+_FREED = 5000
 
+
+Topic = TypeVar("Topic")
+Entry = TypeVar("Entry")
 
 _logger = logging.getLogger(__name__)
 
@@ -97,14 +104,14 @@ def _is_large(services: Services, request: FetchRequest) -> bool:
 
 
 def _context(services: Services, call: Call, request: FetchRequest) -> _Context | ErrorCode:
-    wanted = _wanted(services, call, request)
+    wanted = _wanted(services, call, request.topics)
     if _is_full(call, request):
         return _full_context(services, call, request, dict(wanted))
     session = _session(services, call, request)
     if isinstance(session, ErrorCode):
         return session
     had = len(session.partitions)
-    session.change(wanted, _forgotten(call, request))
+    session.change(wanted, _forgotten(call, request.forgotten_topics_data))
     return _incremental_context(services, session, had)
 
 
@@ -147,10 +154,10 @@ def _incremental_context(services: Services, session: FetchSession, had: int) ->
 def _context_slowly(
     services: Services, call: Call, request: FetchRequest
 ) -> Generator[None, None, _Context | ErrorCode]:
-    wanted = iter(_wanted(services, call, request))
+    wanted = _sliced(request.topics, partial(_wanted, services, call))
     if _is_full(call, request):
         partitions: dict[Key, Followed] = {}
-        while some := list(islice(wanted, _SLICE)):
+        for some in wanted:
             partitions.update(some)
             yield
         return _full_context(services, call, request, partitions)
@@ -158,20 +165,32 @@ def _context_slowly(
     if isinstance(session, ErrorCode):
         return session
     had = len(session.partitions)
-    while some := list(islice(wanted, _SLICE)):
+    for some in wanted:
         session.change(some, ())
         yield
-    forgotten = iter(_forgotten(call, request))
-    while gone := list(islice(forgotten, _SLICE)):
+    for gone in _sliced(request.forgotten_topics_data, partial(_forgotten, call)):
         session.change((), gone)
         yield
     return _incremental_context(services, session, had)
 
 
-def _wanted(services: Services, call: Call, request: FetchRequest) -> Iterable[tuple[Key, Followed]]:
+def _sliced(
+    topics: list[Topic], entries_of: Callable[[list[Topic]], Iterable[Entry]]
+) -> Iterator[list[Entry]]:
+    """What is said of topics, some of it at a time: also where there is nothing in very many of them."""
+    for start in range(0, len(topics), _SLICE):
+        entries = iter(entries_of(topics[start : start + _SLICE]))
+        some = list(islice(entries, _SLICE))
+        yield some
+        while some:
+            some = list(islice(entries, _SLICE))
+            yield some
+
+
+def _wanted(services: Services, call: Call, topics: Iterable[FetchTopic]) -> Iterable[tuple[Key, Followed]]:
     by_id = call.version >= _TOPIC_IDS_SINCE
     image = services.metadata.image
-    for topic in request.topics:
+    for topic in topics:
         name: str | None = topic.topic
         topic_id: uuid.UUID | None = None
         if by_id:
@@ -194,9 +213,9 @@ def _wanted(services: Services, call: Call, request: FetchRequest) -> Iterable[t
             )
 
 
-def _forgotten(call: Call, request: FetchRequest) -> Iterable[Key]:
+def _forgotten(call: Call, topics: Iterable[ForgottenTopic]) -> Iterable[Key]:
     by_id = call.version >= _TOPIC_IDS_SINCE
-    for topic in request.forgotten_topics_data:
+    for topic in topics:
         for partition in topic.partitions:
             yield ((topic.topic_id or "") if by_id else topic.topic), partition
 
@@ -384,6 +403,11 @@ class _Fetch:
             for key, _ in some:
                 found.pop(key, None)
             yield
+        # To free very many objects takes long too.
+        for kept in (results, self._keys):
+            while kept:
+                del kept[-_FREED:]
+                yield
         return self._with_session(response)
 
     def _tell(

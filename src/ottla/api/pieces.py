@@ -1,8 +1,9 @@
 """Requests with very many entries, done as many small ones.
 
 Each piece has a few hundred entries and is handled as if a client had sent it, in a turn of the loop of its own; the
-answers are put together again. Only requests whose entries succeed or fail each by itself can be cut: others do their
-work in slices by themselves, or as a whole.
+answers are put together again. Only requests whose entries succeed or fail each by itself can be cut. Some of the
+others do their work in slices by themselves; the rest is done as a whole, and may not have more than ten thousand
+entries. That is as many as Kafka lets a request change.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ottla.api.registry import Api, Handler
 from ottla.api.services import Services
 from ottla.api.slow_answers import SLICE
 from ottla.protocol import frame
+from ottla.protocol.codec import MAX_ELEMENTS
 from ottla.protocol.message import Message
 from ottla.slices import Steps
 
@@ -30,6 +32,10 @@ class Cut(NamedTuple):
     since: int = 0  # versions from here on,
     until: int = 32767  # up to here
 
+
+_PRODUCE = 0
+_MAX_WAITING = 20  # pieces of a request that wait for an answer before the next is handed out
+_ANY = MAX_ELEMENTS
 
 _TOPICS = Cut(("topics", "partitions"), ("topics", "partitions"))
 
@@ -48,7 +54,7 @@ _CUTS: dict[int, tuple[Cut, ...]] = {
     21: (_TOPICS,),
     23: (_TOPICS,),
     24: (Cut(("transactions",), ("results_by_transaction",), since=4),),
-    27: (Cut(("markers",), ("markers",)),),
+    27: (Cut(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions")),),
     28: (_TOPICS,),
     42: (Cut(("groups_names",), ("results",)),),
     47: (_TOPICS,),
@@ -57,6 +63,16 @@ _CUTS: dict[int, tuple[Cut, ...]] = {
     69: (Cut(("group_ids",), ("groups",)),),
 }
 # fmt: on
+_IN_SLICES = frozenset((1, 3, 32))  # Fetch, Metadata, DescribeConfigs
+_WITH_TEXT = frozenset((11, 14))  # JoinGroup, SyncGroup: the members of a group are limited elsewhere
+_MAX_WHOLE = 10_000
+
+
+def max_elements(api_key: int, version: int) -> int:
+    """How many elements of all its lists a request of this kind may have."""
+    if api_key in _IN_SLICES or api_key in _WITH_TEXT or cut_of(api_key, version) is not None:
+        return MAX_ELEMENTS
+    return _MAX_WHOLE
 
 
 def cut_of(api_key: int, version: int) -> Cut | None:
@@ -79,33 +95,30 @@ def in_pieces(whole: Handler, cut: Cut, size: int = SLICE) -> Handler:
     def handle(services: Services, call: Call, request: Any) -> object:
         if not getattr(request, cut.request[0]):
             return whole(services, call, request)  # it is something else of which there is much
-        answers = _Answers(call, cut.response)
-        steps = _steps(services, answers, whole, portions(request, cut.request, size))
-        services.slices.add(steps, answers.all_asked, lambda: call.reply(CLOSE_CONNECTION), call)
+        _InPieces(services, call, whole, portions(request, cut.request, size), cut.response).go_on()
         call.is_slow = True
         return PENDING
 
     return handle
 
 
-def _steps(services: Services, answers: _Answers, whole: Handler, pieces: Iterator[Message]) -> Steps:
-    for piece in pieces:
-        call = answers.call_for(piece)
-        response = whole(services, call, piece)
-        if response is not PENDING:
-            call.reply(response)
-        yield
+class _InPieces:
+    """One request under way. To the pieces it is the client: it takes their answers, and gives its own at the end."""
 
-
-class _Answers:
-    """Stands in for the client: takes the answers to the pieces, and gives it one when all are there."""
-
-    def __init__(self, call: Call, path: Path) -> None:
+    def __init__(
+        self, services: Services, call: Call, handle: Handler, pieces: Iterator[Message], path: Path
+    ) -> None:
+        self._services = services
         self._call = call
+        self._handle = handle
+        self._pieces = pieces
         self._path = path
-        self._pieces: list[Call] = []
-        self._responses: dict[int, Any] = {}  # by number of the piece
-        self._is_asking = True
+        # Those of a Produce may all wait for replicas until the same moment.
+        self._max_waiting = _ANY if call.api_key == _PRODUCE else _MAX_WAITING
+        self._waiting: set[Call] = set()
+        self._responses: list[Any] = []  # by number of the piece
+        self._is_asking = False
+        self._is_over = False  # there are no more pieces
         call.on_closed = self._closed
         peer = call.peer
         self.address = peer.address
@@ -113,52 +126,78 @@ class _Answers:
         self.client_software_name = peer.client_software_name
         self.client_software_version = peer.client_software_version
 
-    def call_for(self, piece: Message) -> Call:
-        whole = self._call
-        call = Call(
-            whole.api_key, whole.version, len(self._pieces), whole.client_id, piece, self, whole.route
-        )
+    def go_on(self) -> None:
+        """Hand out pieces until there is none left, or too many of them wait."""
+        self._is_asking = True
+        call = self._call
+        self._services.slices.add(self._ask(), self._asked, lambda: call.reply(CLOSE_CONNECTION), call)
+
+    def _ask(self) -> Steps:
+        for piece in self._pieces:
+            call = self._piece_call(piece)
+            response = self._handle(self._services, call, piece)
+            if response is not PENDING:
+                call.reply(response)
+            yield
+            if len(self._waiting) >= self._max_waiting:
+                return None
+        self._is_over = True
+        return None
+
+    def _piece_call(self, piece: Message) -> Call:
+        whole, number = self._call, len(self._responses)
+        call = Call(whole.api_key, whole.version, number, whole.client_id, piece, self, whole.route)
         call.is_open = whole.is_open
-        self._pieces.append(call)
+        self._responses.append(None)
+        self._waiting.add(call)
         return call
 
-    def _closed(self) -> None:
-        """The client has gone. What it asked for is done all the same, as far as it is not waiting for something."""
-        for call in self._pieces:
-            call.is_open = False
-            if call.on_closed is not None and not call.is_answered:
-                call.on_closed()
+    def _asked(self, _: object) -> None:
+        self._is_asking = False
+        self._go_on_or_reply()
 
     def answered(self, call: Call, response: Any) -> None:
         if type(response) is bytes:
             response = frame.decode_response(call.api_key, call.version, memoryview(response)[4:])[1]
         self._responses[call.correlation_id] = response
-        call.request = None
+        self._waiting.discard(call)
         self._call.throttle_ms = max(self._call.throttle_ms, call.throttle_ms)
-        self._reply_if_whole()
+        self._go_on_or_reply()
 
-    def all_asked(self, _: object) -> None:
-        self._is_asking = False
-        self._reply_if_whole()
-
-    def _reply_if_whole(self) -> None:
-        if self._is_asking or len(self._responses) < len(self._pieces) or not self._call.is_open:
+    def _go_on_or_reply(self) -> None:
+        if self._is_asking:
             return
-        responses = [self._responses[number] for number in range(len(self._pieces))]
-        self._pieces, self._responses = [], {}
-        self._call.reply(joined(responses, self._path))
+        if not self._is_over:
+            if len(self._waiting) < self._max_waiting:
+                self.go_on()
+        elif not self._waiting and self._call.is_open:
+            self._call.is_large = True
+            self._call.reply(joined(self._responses, self._path))
+
+    def _closed(self) -> None:
+        """The client has gone. What it asked for is done all the same, but nothing of it waits any more."""
+        for call in self._waiting:
+            call.is_open = False
+            if call.on_closed is not None:
+                call.on_closed()
 
 
 # -- cutting
 
 
 def portions(message: Message, path: Path, size: int) -> Iterator[Message]:
-    """Copies of a message, each with at most `size` elements of its lists along the path."""
+    """Copies of a message, each with at most `size` elements of its lists along the path.
+
+    The message is taken apart for that: to free very many objects at once would take long.
+    """
     name, rest = path[0], path[1:]
     taken: list[Any] = []
     used = 0
-    for element in getattr(message, name) or ():
-        weight = _weight(element, rest)
+    left = getattr(message, name) or []
+    left.reverse()
+    while left:
+        element = left.pop()
+        weight = _weight(element, rest, size)
         if taken and used + weight > size:
             yield _with(message, name, taken)
             taken, used = [], 0
@@ -172,12 +211,18 @@ def portions(message: Message, path: Path, size: int) -> Iterator[Message]:
         yield _with(message, name, taken)
 
 
-def _weight(element: Any, path: Path) -> int:
-    """How many elements this is, with those in it."""
-    if not path:
-        return 1
-    inner = getattr(element, path[0]) or ()
-    return 1 + (len(inner) if len(path) == 1 else sum(_weight(one, path[1:]) for one in inner))
+def _weight(element: Any, path: Path, enough: int) -> int:
+    """How many elements this is, with those in it; no more than `enough` of them are counted in detail."""
+    weight = 1
+    if path:
+        inner = getattr(element, path[0]) or ()
+        if len(path) == 1 or len(inner) > enough:
+            return 1 + len(inner)
+        for one in inner:
+            weight += _weight(one, path[1:], enough)
+            if weight > enough:
+                break
+    return weight
 
 
 def _with(message: Message, name: str, elements: list[Any]) -> Message:

@@ -40,7 +40,8 @@ def decoder(message_class: type[Message], version: int) -> Decode:
     """`decode(buffer, position)` gives the message, or raises `DecodeError`.
 
     A third argument is how many elements the message may have, at least a few hundred: with more it raises
-    `TooManyElementsError`. The buffer is bytes, or a writable view of what was received: `records` are views into it, all else is copied.
+    `TooManyElementsError`. The buffer is bytes, or a writable view of what was received: `records` are views into it,
+    all else is copied.
     """
     found = _DECODERS.get((message_class, version))
     if found is None:

@@ -92,12 +92,13 @@ class _DecoderSource:
 
     def text(self) -> str:
         if self._slowly:
+            self._line("count = 0")
             self._line(f"left = {SLICE}")
             self._line("if end < 0: yield")  # a generator, also if there is no array
         self._line("view = buffer if type(buffer) is memoryview else memoryview(buffer)")
         result = self._struct(self._message_class)
         if self._slowly:
-            result = f"{result}, {MAX_ELEMENTS} - room"
+            result = f"{result}, count"
         body = "\n".join(self._lines)
         return _TEMPLATE.format(room=MAX_ELEMENTS, body=body, name=self._title, result=result)
 
@@ -290,6 +291,8 @@ class _DecoderSource:
             f"if {within}: {self._fail(field.name, 'is null or has more elements than there are bytes')}"
         )
         self._charge(n)
+        if self._slowly:
+            self._line(f"count += {n}")
         if field.kind in FORMATS and field.kind != "uuid":
             format_ = FORMATS[field.kind]
             few = f"few_{field.kind}"

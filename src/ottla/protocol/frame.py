@@ -15,7 +15,7 @@ from ottla.protocol import request_kernel
 from ottla.protocol.codec import DecodeError, Output, decoder, encoder, slow_encoder
 from ottla.protocol.message import Bytes, Message
 from ottla.protocol.messages import APIS, request_class, response_class
-from ottla.protocol.wire import MAX_ELEMENTS, skip_tags
+from ottla.protocol.wire import MAX_ELEMENTS, SLICE, skip_tags
 
 API_VERSIONS: Final = 18
 CORRELATION_ID_AT: Final = 4  # in a response, behind its length
@@ -128,6 +128,23 @@ def slow_responder(api_key: int, version: int) -> RespondSlowly:
         return output.parts()
 
     return respond
+
+
+def take_apart(message: Message) -> Generator[None, None, None]:
+    """Free a message that has very many elements, some hundred at a time. Nobody else may have it."""
+    for name in _lists(message):
+        elements = getattr(message, name)
+        while elements:
+            for element in elements[-SLICE:]:
+                if any(len(getattr(element, inner) or ()) > SLICE for inner in _lists(element)):
+                    yield from take_apart(element)
+            del elements[-SLICE:]
+            yield
+
+
+def _lists(message: Message) -> list[str]:
+    """The fields that are lists of parts."""
+    return [field.name for field in message.FIELDS if field.array and field.kind == "struct"]
 
 
 def response_parts(api_key: int, version: int, correlation_id: int, message: Message) -> list[Bytes]:

@@ -70,10 +70,11 @@ class Route:
 class LargeRoute:
     """The same for a request with very many entries, made when one comes."""
 
-    __slots__ = ("decode_slowly", "route")
+    __slots__ = ("decode_slowly", "max_elements", "route")
 
     def __init__(self, route: Route) -> None:
         key, version = route.api.key, route.version
+        self.max_elements = pieces.max_elements(key, version)
         self.decode_slowly: DecodeSlowly = codec.slow_decoder(messages.request_class(key), version)
         self.route = Route(
             route.api, version, route.decode, pieces.handler(route.api, version), version, route.metrics

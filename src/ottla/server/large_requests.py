@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.server.dispatch import LargeRoute
     from ottla.server.session import Session
 
+_TOO_MANY: Final = "{} has {} entries; a request of this kind may have {}. Send several smaller ones"
 ELEMENT_BYTES: Final = 400  # of memory, for an element of a request and what is made for its answer
 MAX_BYTES: Final = 64 << 20  # of all of them; one may always be there, whatever its size
 
@@ -82,6 +83,8 @@ class LargeRequest:
     def _decode(self, route: LargeRoute, position: int) -> Steps:
         try:
             self.call.request, elements = yield from route.decode_slowly(self._frame, position)
+            if elements > route.max_elements:
+                raise DecodeError(_TOO_MANY.format(self.call, elements, route.max_elements))
         except DecodeError as error:
             return error
         needed_bytes = charge_of(len(self._frame), elements)

@@ -16,8 +16,8 @@ from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.codec import MAX_ELEMENTS, DecodeError, TooManyElementsError
 from ottla.protocol.connection import FrameReader, ProtocolError
-from ottla.protocol.frame import read_header
-from ottla.protocol.message import Bytes
+from ottla.protocol.frame import read_header, take_apart
+from ottla.protocol.message import Bytes, Message
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 from ottla.server.large_requests import LargeRequest
 from ottla.slices import Steps
@@ -36,6 +36,9 @@ SMALL_FRAME_BYTES: Final = 2048  # there can be no more elements in it than it h
 FEW_ELEMENTS: Final = 500  # of a request that is handled at once
 
 log = logging.getLogger(__name__)
+
+
+def _nothing(_: object) -> None: ...
 
 
 class Session:
@@ -266,30 +269,30 @@ class Session:
                     except StopIteration as end:
                         parts = end.value
                     else:
-                        self._encode_slowly(call, steps)
+                        self._encode_slowly(call, steps, response)
                         return
             except Exception:
-                self._not_encoded(call)
+                name = route.api.name
+                log.exception("the answer to %s v%d from %s cannot be sent", name, call.version, self.address)
+                self.close()
                 return
         self._encoded(call, parts)
 
-    def _encode_slowly(self, call: Call, steps: Steps) -> None:
-        """An answer with very many entries is made in slices; no more is read meanwhile."""
+    def _encode_slowly(self, call: Call, steps: Steps, response: Message) -> None:
+        """An answer with very many entries becomes bytes in slices; no more is read meanwhile."""
         call.is_slow = True
         self._done_ns = self._clock_ns()
         self._pause("work")
         slices = self._dispatcher.services.slices
-        slices.add(steps, lambda parts: self._slowly_encoded(call, parts), self.close, call)
 
-    def _slowly_encoded(self, call: Call, parts: list[Bytes]) -> None:
-        if call.is_open and not self.is_closing:
-            call.held_bytes += sum(map(len, parts))
-            self._encoded(call, parts)
+        def done(parts: list[Bytes]) -> None:
+            if call.is_open and not self.is_closing:
+                call.held_bytes += sum(map(len, parts))
+                self._encoded(call, parts)
+            if call.is_large:
+                slices.add(take_apart(response), _nothing, self.close, call)
 
-    def _not_encoded(self, call: Call) -> None:
-        name = call.route.api.name
-        log.exception("the answer to %s v%d from %s cannot be sent", name, call.version, self.address)
-        self.close()
+        slices.add(steps, done, self.close, call)
 
     def _encoded(self, call: Call, parts: list[Bytes]) -> None:
         """The answer is there as bytes. It leaves when its turn comes."""
