@@ -12,7 +12,7 @@ MEASURED := .build/measured/.ready
 # What chance decides in tests, their order first of all: the same each time, unless another seed is asked for.
 SEED ?= 0
 
-.PHONY: demo test interop bench lint format soak fuzz docs messages lock clean
+.PHONY: demo test interop bench lint format soak fuzz docs messages lock release-check clean
 
 demo: $(READY)
 	$(BIN)/python -m ottla.cli.demo
@@ -27,6 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_code.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
@@ -47,6 +48,7 @@ fuzz: $(READY)
 docs: $(READY)
 	$(BIN)/python -m ottla.cli.docs
 	$(BIN)/python -m tests.conversation.page
+	$(BIN)/python tools/import_graph.py --write
 
 # The classes of Kafka's messages, from kio's definitions.
 messages: $(READY)
@@ -56,6 +58,12 @@ lock: $(READY)
 	$(BIN)/pip install -q uv
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
 	  --extra parquet --extra spark pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
+	  -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+
+# Everything that users would get is built and tried; PYTHONS="python3.11 python3.13" for some Pythons only.
+release-check: $(READY)
+	$(BIN)/python -m tools.release_check $(PYTHONS)
 
 # Kernels and hot modules are compiled in place; an edited one makes the environment stale, and is compiled again.
 # What compilers say is shown if they fail.

@@ -65,7 +65,8 @@ def clean(source: Path, work_dir: Path) -> CleanerRun:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"no cleaning of {PARTITION} in {broker.log_file}")
             time.sleep(0.2)
-    return CleanerRun(*(_number(text) for text in found.groups()[2:7]), end_messages=int(_number(found[8])))
+    size, seconds, indexing, cleaning, end_size = (_number(text) for text in found.groups()[2:7])
+    return CleanerRun(size, seconds, indexing, cleaning, end_size, int(_number(found[8])))
 
 
 def _prepare(source: Path, work_dir: Path, configs: dict[str, str]) -> KafkaBroker:

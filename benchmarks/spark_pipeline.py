@@ -82,7 +82,7 @@ def _value(number: int) -> bytes:
 
 
 class _Nobody(Watcher):
-    """Watches in silence."""
+    """Watches in silence: the methods of the protocol do nothing."""
 
 
 def _race(session: SparkSession, place: Path, rounds: int, records: int) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def _race(session: SparkSession, place: Path, rounds: int, records: int) -> tupl
         file.write_text(_FILE.format(transform=transform))
         pipeline = load(file)
         began = time.perf_counter()
-        summary = Runner(pipeline, lambda: SparkEngine(session, pipeline, print), _Nobody()).run()
+        summary = Runner(pipeline, lambda: SparkEngine(session, pipeline, print), _Nobody()).run()  # type: ignore[abstract]
         took = Took(time.perf_counter() - began)
         if abs(summary.read - records) > _PARTITIONS * _BATCH_RECORDS:
             raise RuntimeError(f"{summary.read} of {records} records were read")

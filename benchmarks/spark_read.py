@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,7 +193,7 @@ def _consumed(session: SparkSession, fetched: dict[str, str], records: int) -> D
     servers, topic = fetched["kafka.bootstrap.servers"], fetched["subscribe"]
     each = records // _PARTITIONS
 
-    def consume(partitions: Iterator[int]) -> Iterator[tuple[Any, ...]]:
+    def consume(partitions: Iterable[int]) -> Iterator[tuple[Any, ...]]:
         from confluent_kafka import Consumer, TopicPartition  # its classes cannot travel to a worker
 
         for partition in partitions:
@@ -208,7 +208,7 @@ def _consumed(session: SparkSession, fetched: dict[str, str], records: int) -> D
                     left -= 1
                     yield (
                         message.key(),
-                        bytearray(message.value()),
+                        bytearray(message.value() or b""),
                         message.topic(),
                         message.partition(),
                         message.offset(),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +21,7 @@ _MEMORY = {"spark.driver.memory": "2g"}
 def as_users_have_it() -> SparkSession:
     """Spark's own settings."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = _MEMORY | {
+    settings: dict[str, Any] = _MEMORY | {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.PYTHONPATH": str(_ROOT),  # workers import what is in this package

@@ -98,7 +98,7 @@ class _Producer:
             base_sequence=0,
             transactional=True,
         )
-        data = PartitionProduceData(index=partition, records=bytes(batch))
+        data = PartitionProduceData(index=partition, records=memoryview(bytes(batch)))
         request = ProduceRequest(
             transactional_id=self._name,
             acks=-1,

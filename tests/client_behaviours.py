@@ -333,7 +333,7 @@ class ProduceAndConsume(Behaviours):
 
     def test_json_lines_say_everything_and_come_back(self, ottla: Ottla, topic: str, send: Any) -> None:
         raw = {"base64": base64.b64encode(b"\xff\x00").decode()}
-        records = [
+        records: list[dict[str, Any]] = [
             {
                 "key": "k",
                 "value": "ä",

@@ -217,9 +217,9 @@ def test_the_compaction_lags_must_not_cross() -> None:
 
 def test_effective_settings_name_their_source() -> None:
     values = effective({"segment.ms": "5"}, {"log.roll.hours": "1", "log.retention.hours": "1"})
-    assert values["segment.ms"] == (5, "topic", "segment.ms")
-    assert values["retention.ms"] == (3_600_000, "broker", "log.retention.hours")
-    assert values["segment.bytes"] == (1 << 30, "default", "segment.bytes")
+    assert values["segment.ms"] == (5, "topic")
+    assert values["retention.ms"] == (3_600_000, "broker")
+    assert values["segment.bytes"] == (1 << 30, "default")
 
 
 def test_derived_fields_follow_their_sources() -> None:

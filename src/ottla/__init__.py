@@ -1,3 +1,3 @@
 """ottla: Kafka's log, in Python."""
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"

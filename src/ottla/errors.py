@@ -26,6 +26,10 @@ class ConfigError(BrokerError):
     code = 40  # INVALID_CONFIG
 
 
+class PipelineError(BrokerError):
+    """A pipeline cannot go on."""
+
+
 class PipelineFileError(ConfigError):
     """A pipeline's file says what cannot be."""
 
@@ -77,10 +81,6 @@ class UnpackedTooLargeError(RecordTooLargeError):
 
 class RecordBatchTooLargeError(BrokerError):
     code = 18  # RECORD_LIST_TOO_LARGE
-
-
-class UnsupportedForMessageFormatError(BrokerError):
-    code = 43
 
 
 class OutOfOrderSequenceError(BrokerError):

@@ -101,7 +101,8 @@ def test_synonyms_and_documentation_come_only_if_asked_for(world: World) -> None
 
 def test_no_list_of_keys_asks_for_all(world: World) -> None:
     world.make_topic("t")
-    for keys in (None, []):
+    choices: tuple[list[str] | None, ...] = (None, [])
+    for keys in choices:
         topic, broker = world.ask(describe((TOPIC, "t", keys), (BROKER, "1", keys))).results
         assert {"retention.ms", "segment.bytes", "cleanup.policy"} <= {one.name for one in topic.configs}
         assert {"log.dirs", "log.retention.ms", "node.id"} <= {one.name for one in broker.configs}
@@ -246,7 +247,8 @@ def test_settings_that_are_wrong_change_nothing(world: World) -> None:
 
 def test_the_answers_have_the_order_of_the_request(world: World) -> None:
     world.make_topic("t")
-    asked = [(GROUP, "", {}), (TOPIC, "t", {"retention.ms": "5"}), (TOPIC, "a b", {}), (BROKER, "", {})]
+    retention: dict[str, str | None] = {"retention.ms": "5"}
+    asked = [(GROUP, "", {}), (TOPIC, "t", retention), (TOPIC, "a b", {}), (BROKER, "", {})]
     responses = world.ask(alter(*asked)).responses
     invalid = ErrorCode.INVALID_TOPIC_EXCEPTION
     assert codes(responses) == [
@@ -310,7 +312,7 @@ def test_a_store_that_fails_fails_every_change(world: World) -> None:
 def test_single_settings_are_set_added_to_taken_from_and_reset(world: World) -> None:
     world.make_topic("t", retention_ms="1000")
     for version in range(2):
-        steps = [
+        steps: list[tuple[list[tuple[str, int, str | None]], str, str]] = [
             ([("retention.ms", AlterOp.SET, "2000")], "delete", "2000"),
             ([("cleanup.policy", AlterOp.APPEND, "compact")], "delete,compact", "2000"),
             ([("cleanup.policy", AlterOp.SUBTRACT, "delete")], "compact", "2000"),

@@ -87,7 +87,8 @@ def test_null_asks_for_all_and_an_empty_list_for_none(two: World) -> None:
     two.make_topic("u")
     found = placed(two.ask(describe(None)))
     assert sorted(one for inside in found.values() for one in inside) == [("t", 0), ("t", 1), ("u", 0)]
-    for topics in ({}, {"t": []}):
+    nothing: tuple[dict[str, list[int]], ...] = ({}, {"t": []})
+    for topics in nothing:
         assert set(map(len, placed(two.ask(describe(topics))).values())) == {0}
 
 

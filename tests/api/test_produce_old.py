@@ -39,7 +39,7 @@ def values(world: World) -> list[bytes | None]:
 
 @pytest.fixture
 def old(world: World) -> World:
-    world.make_topic("t", **{"max.message.bytes": str(LIMIT)})
+    world.make_topic("t", max_message_bytes=str(LIMIT))
     return world
 
 

@@ -45,7 +45,6 @@ class Client:
         self.address = "127.0.0.1:50000"
         self.client_software_name = "tests"
         self.client_software_version = "1"
-        self.principal = "User:ANONYMOUS"
         self._answers = answers
 
     def answered(self, call: Call, response: Any) -> None:
@@ -148,8 +147,10 @@ class World:
         return self.metadata.image
 
     def change(self, command: Command) -> None:
-        self.metadata.change(command, lambda outcome, error: None)
+        errors: list[BaseException | None] = []
+        self.metadata.change(command, lambda outcome, error: errors.append(error))
         self.runtime.run_pending()
+        assert errors == [None]
 
     def register(self, node_id: int) -> None:
         info = BrokerInfo(node_id, f"host-{node_id}", 9090 + node_id, rack=f"rack-{node_id}")

@@ -13,7 +13,7 @@ from ottla.client.producing import Producer
 from ottla.errors import BrokerError, ConfigError, ConnectionLostError, UnsupportedVersionError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.records.record import read_batches, read_records
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
@@ -189,8 +189,8 @@ def test_options_may_be_named_as_spark_names_them(ottla_broker: EmbeddedBroker) 
 
 def test_a_request_that_the_broker_does_not_know_is_not_sent(ottla_broker: EmbeddedBroker) -> None:
     with Connection.connect("127.0.0.1", ottla_broker.port) as connection:
-        with pytest.raises(UnsupportedVersionError, match="UnregisterBroker"):
-            connection.send(UnregisterBrokerRequest())
+        with pytest.raises(UnsupportedVersionError, match="SaslHandshake"):
+            connection.send(SaslHandshakeRequest())
         assert connection.version(MetadataRequest, newest=4) == 4
 
 

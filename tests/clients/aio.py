@@ -88,7 +88,7 @@ class AioClient:
             partition = TopicPartition(topic, 0)
             consumer.assign([partition])
             consumer.seek(partition, offset)
-            found = []
+            found: list[Any] = []
             while len(found) < count:
                 record = await consumer.getone()
                 found.append(

@@ -24,7 +24,10 @@ class ConfluentClient:
     sends_null_headers = True
 
     def __init__(self, bootstrap: str) -> None:
-        self._base = {"bootstrap.servers": bootstrap, "receive.message.max.bytes": 100_000_000}
+        self._base: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "receive.message.max.bytes": 100_000_000,
+        }
         self._admin = AdminClient(self._base)
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:

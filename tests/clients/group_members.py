@@ -108,7 +108,7 @@ class ConfluentMember:
     def committed(self, place: Place) -> Commit:
         (found,) = self._consumer.committed([TopicPartition(*place)], timeout=TIMEOUT_S)
         assert found.error is None, found.error
-        return Commit(found.offset, found.metadata, found.leader_epoch)
+        return Commit(found.offset, found.metadata or "", found.leader_epoch)
 
     def close(self) -> None:
         self._consumer.close()
@@ -169,7 +169,7 @@ class KafkaPythonMember:
 
     def committed(self, place: Place) -> Commit:
         found = self._consumer.committed(kafka.TopicPartition(*place), metadata=True)
-        return Commit(found.offset, found.metadata, found.leader_epoch)
+        return Commit(found.offset, found.metadata or "", found.leader_epoch)
 
     def close(self) -> None:
         self._consumer.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
@@ -14,7 +14,11 @@ from tests.clients.client import Client, Sent
 from tests.clients.confluent import ConfluentClient
 from tests.clients.kafka_python import KafkaPythonClient
 
-CLIENTS = {"confluent-kafka": ConfluentClient, "kafka-python": KafkaPythonClient, "aiokafka": AioClient}
+CLIENTS: dict[str, Callable[[str], Client]] = {
+    "confluent-kafka": ConfluentClient,
+    "kafka-python": KafkaPythonClient,
+    "aiokafka": AioClient,
+}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPIC = "orders"
 MIB = 1 << 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.clients.group_members import (
 )
 from tests.clients.sharing import ALL, GROUP, OFTEN, TOPIC, VALUES, leave, read_all, shared, until
 
-MEMBERS = {
+MEMBERS: dict[str, Any] = {
     "confluent-kafka": ConfluentMember,
     "confluent-kafka, newer protocol": NewerMember,
     "kafka-python": KafkaPythonMember,

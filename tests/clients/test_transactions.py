@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
@@ -18,7 +19,7 @@ from tests.clients.transactors import (
     Transactor,
 )
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "confluent-kafka": ConfluentTransactor,
     "kafka-python": KafkaPythonTransactor,
     "aiokafka": AioTransactor,
@@ -51,7 +52,7 @@ def make(kind: type[Transactor], ottla_broker: EmbeddedBroker) -> Iterator[Make]
         producer.close()
 
 
-def committed(kind: type[Transactor], broker: EmbeddedBroker, partition: int = 0) -> list[str]:
+def committed(kind: Any, broker: EmbeddedBroker, partition: int = 0) -> list[str]:
     """All that a read_committed consumer of that kind sees of a partition."""
     last = ConfluentTransactor(broker.bootstrap, "last")
     last.begin()

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.cluster.config_changes import (
     Alteration,
+    Alterations,
     AlterOp,
     BrokerAlterations,
     TopicAlterations,
@@ -89,7 +90,7 @@ def test_a_wrong_change_of_a_topic_is_refused_and_names_the_reason(
 
 
 def test_a_change_that_changes_nothing_keeps_the_image(image: ClusterImage) -> None:
-    same = [
+    same: list[Alterations] = [
         TopicAlterations(
             "a", [Alteration("retention.ms", "5"), Alteration("flush.ms", None, AlterOp.DELETE)]
         ),

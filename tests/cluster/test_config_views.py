@@ -99,13 +99,13 @@ def test_internal_settings_show_where_they_are_set() -> None:
     assert "internal.segment.bytes" not in {view.name for view in topic_config_views(image, "new", 1, {})}
     assert "log.initial.task.delay.ms" not in {view.name for view in broker_config_views(image, 1, {})}
     [view] = broker_config_views(image, 1, {"log.initial.task.delay.ms": "5"}, ["log.initial.task.delay.ms"])
-    assert (view.value, view.source, view.is_default) == ("5", ConfigSource.STATIC_BROKER, False)
+    assert (view.value, view.source) == ("5", ConfigSource.STATIC_BROKER)
 
 
 def test_every_setting_is_explained(image: ClusterImage) -> None:
     views = [*topic_config_views(image, "t", 1, {}), *broker_config_views(image, 1, {})]
     assert all(view.documentation.endswith(".") for view in views)
-    assert {view.is_default for view in views} == {True, False}
+    assert {view.source == ConfigSource.DEFAULT for view in views} == {True, False}
 
 
 def test_one_brokers_settings_beat_those_of_all_and_those_of_the_file(image: ClusterImage) -> None:

@@ -141,7 +141,12 @@ def test_changes_of_other_brokers_come_with_a_refresh(world: World, broker: Call
     other.run()
     other.change(register(2), make("a"))
     heard: list[int] = []
-    world.metadata.subscribe(lambda old, new, ready: (heard.append(new.revision), ready())[1])
+
+    def hear(old: ClusterImage, new: ClusterImage, ready: Callable[[], None]) -> None:
+        heard.append(new.revision)
+        ready()
+
+    world.metadata.subscribe(hear)
     refreshed: list[object] = []
     world.metadata.refresh(refreshed.append)
     world.metadata.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 from uuid import UUID
@@ -80,7 +81,8 @@ def produce_all(
     for (name, topic_id, index), batches in data.items():
         if not topics or topics[-1].name != name:
             topics.append(TopicProduceData(name=name, topic_id=topic_id))
-        topics[-1].partition_data.append(PartitionProduceData(index=index, records=batches))
+        records = None if batches is None else memoryview(batches)
+        topics[-1].partition_data.append(PartitionProduceData(index=index, records=records))
     return ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=WAIT_MS, topic_data=topics)
 
 
@@ -92,7 +94,7 @@ def fetch(topic: str, offset: int = 0, *, topic_id: UUID | None = None, **more: 
 
 
 def fetch_all(
-    partitions: list[tuple[str, UUID | None, FetchPartition]],
+    partitions: Sequence[tuple[str, UUID | None, FetchPartition]],
     *,
     forget: list[Partition] | None = None,
     **more: Any,

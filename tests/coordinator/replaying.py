@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine
@@ -17,7 +17,7 @@ class GroupHistory(RuleBasedStateMachine):
     """A broker whose groups live through a history. Between its steps it may start again."""
 
     TOPICS: ClassVar[Mapping[str, int]]
-    SETTINGS: ClassVar[Mapping[str, str]]
+    SETTINGS: ClassVar[Mapping[str, Any]]
 
     def __init__(self) -> None:
         super().__init__()

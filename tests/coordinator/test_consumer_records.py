@@ -23,7 +23,7 @@ from ottla.coordinator.consumer_records import (
     TargetEpoch,
     TargetMember,
 )
-from ottla.coordinator.group_records import GroupCodec, GroupRecord
+from ottla.coordinator.group_records import GroupCodec, SingleRecord
 from ottla.logtools.coordinator_records import decode_group_record
 from ottla.logtools.fields import MalformedError
 from tests.strategies import damaged
@@ -34,7 +34,7 @@ CLIENT = ("conversation", "/127.0.0.1")
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\x08migrated\xff\xff\xff\xff"
 
 # What Apache Kafka 4.2.0 wrote: key, value, and what they mean.
-WRITTEN: list[tuple[str, str | None, GroupRecord]] = [
+WRITTEN: list[tuple[str, str | None, SingleRecord]] = [
     (
         "0003000c6d6f6465726e2d74776f2d30",
         "0000000000010100084b2b52d7e12d1f83",
@@ -100,7 +100,7 @@ WRITTEN: list[tuple[str, str | None, GroupRecord]] = [
 
 @pytest.mark.parametrize(("key", "value", "record"), WRITTEN, ids=lambda part: type(part).__name__)
 def test_records_are_read_and_written_as_kafka_writes_them(
-    key: str, value: str | None, record: GroupRecord
+    key: str, value: str | None, record: SingleRecord
 ) -> None:
     written = bytes.fromhex(key), None if value is None else bytes.fromhex(value)
     assert CODEC.decode(*written) == record
@@ -135,12 +135,12 @@ records = st.one_of(
 
 @settings(max_examples=200)
 @given(records)
-def test_a_record_is_read_back_as_it_was_written(record: GroupRecord) -> None:
+def test_a_record_is_read_back_as_it_was_written(record: SingleRecord) -> None:
     assert CODEC.decode(*CODEC.encode(record)) == record
 
 
 @given(records, st.integers(0, 200))
-def test_a_record_that_is_cut_short_is_refused(record: GroupRecord, size: int) -> None:
+def test_a_record_that_is_cut_short_is_refused(record: SingleRecord, size: int) -> None:
     key, value = CODEC.encode(record)
     if value is not None and size < len(value):
         with pytest.raises(MalformedError):
@@ -148,7 +148,7 @@ def test_a_record_that_is_cut_short_is_refused(record: GroupRecord, size: int) -
 
 
 @given(records, st.data())
-def test_damaged_bytes_are_read_or_refused(record: GroupRecord, data: st.DataObject) -> None:
+def test_damaged_bytes_are_read_or_refused(record: SingleRecord, data: st.DataObject) -> None:
     key, value = CODEC.encode(record)
     with suppress(MalformedError):
         CODEC.decode(damaged(key, data), damaged(value or b"", data))

@@ -160,7 +160,7 @@ def test_a_commit_during_a_rebalance_counts_until_the_next_generation_begins(wor
 
 
 def test_a_commit_of_a_member_to_no_group_is_refused_by_version(world: World) -> None:
-    fields = {"generation_id_or_member_epoch": 3, "member_id": "m"}
+    fields: dict[str, Any] = {"generation_id_or_member_epoch": 3, "member_id": "m"}
     assert commit(world, "nothing", 1, version=8, **fields) == ErrorCode.ILLEGAL_GENERATION
     assert commit(world, "nothing", 1, version=9, **fields) == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -323,7 +323,7 @@ def test_a_transaction_is_bound_to_the_generation_if_it_names_one(world: World) 
     assert txn_commit(world, 1, generation_id=3, member_id="m").code == ErrorCode.ILLEGAL_GENERATION
     settle(consumer)
     assert txn_commit(world, 1) == {}
-    names = {"member_id": consumer.member_id, "generation_id": 1}
+    names: dict[str, Any] = {"member_id": consumer.member_id, "generation_id": 1}
     assert txn_commit(world, 2, **names) == {}
     assert txn_commit(world, 3, **{**names, "generation_id": 0}).code == ErrorCode.ILLEGAL_GENERATION
     assert txn_commit(world, 3, member_id="m", generation_id=1).code == ErrorCode.UNKNOWN_MEMBER_ID

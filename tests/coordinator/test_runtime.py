@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cluster import controller
 from ottla.coordinator.loading import LoadedBatch, read_window
-from ottla.coordinator.result import LATER, Producer, Result, Shard
+from ottla.coordinator.result import LATER, Producer, Result
 from ottla.coordinator.runtime import Coordinator, InternalTopic, string_hash
 from ottla.errors import (
     BrokerError,
@@ -41,7 +41,7 @@ class Codec:
 class Values:
     """A dictionary that lives in a partition."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Any) -> None:
         self.shard = shard
         self.values: dict[str, str] = {}
         self.pending: dict[int, list[Pair]] = {}

@@ -108,7 +108,7 @@ def test_a_producer_whose_transaction_was_aborted_by_time_can_go_on(txns: Transa
 def test_a_producer_that_recovers_with_the_last_epoch_gets_a_new_id(txns: Transacting) -> None:
     producer = _at_epoch(txns, MAX_EPOCH - 1)
     assert txns.add(producer) == [0]
-    expected = {"producer_id": producer[0], "producer_epoch": producer[1]}
+    expected: dict[str, Any] = {"producer_id": producer[0], "producer_epoch": producer[1]}
     assert txns.init(**expected).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     answers = [txns.init(**expected) for _ in range(3)]
     assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(0, 0)}
@@ -299,7 +299,7 @@ def test_records_in_a_stream_that_is_flushed_each_time_are_verified_too(data: st
 @pytest.mark.parametrize("settings", [{}, {"log_flush_interval_messages": "1"}])
 @pytest.mark.parametrize("version", [11, 12])
 def test_batches_that_follow_each_other_before_the_first_is_verified_all_get_in(
-    data: str, version: int, settings: dict[str, str]
+    data: str, version: int, settings: dict[str, Any]
 ) -> None:
     world = Transacting(f"{data}/queued", queued=True, **settings)
     producer = world.begin()
@@ -350,7 +350,7 @@ def test_a_batch_does_not_overtake_one_that_was_refused(data: str) -> None:
     early = world.records(producer, 0, 0)
     broken = bytearray(early.topic_data[0].partition_data[0].records or b"")
     broken[-1] ^= 1
-    early.topic_data[0].partition_data[0].records = bytes(broken)
+    early.topic_data[0].partition_data[0].records = memoryview(bytes(broken))
     answers: list[Any] = []
     for request in (early, world.records(producer, 0, 1)):
         world.call(request, 12, answers)
@@ -407,7 +407,10 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(tx
 
 
 def test_an_id_that_nobody_uses_is_forgotten_but_not_while_its_transaction_is_open(data: str) -> None:
-    slow = {"transaction_max_timeout_ms": str(20 * DAY_MS), "transactional_id_expiration_ms": str(DAY_MS)}
+    slow: dict[str, Any] = {
+        "transaction_max_timeout_ms": str(20 * DAY_MS),
+        "transactional_id_expiration_ms": str(DAY_MS),
+    }
     world = Transacting(f"{data}/slow", **slow)
     world.begin("idle")
     assert world.init(transaction_timeout_ms=10 * DAY_MS).error_code == 0
@@ -423,7 +426,8 @@ def test_an_id_that_nobody_uses_is_forgotten_but_not_while_its_transaction_is_op
 def test_partitions_of_deleted_topics_do_not_keep_a_transaction_from_ending(txns: Transacting) -> None:
     producer = txns.begin()
     assert txns.add(producer) == [0]
-    txns.change(lambda image: controller.delete_topics(image, ["t"], txns.config))
+    txns.change(lambda image: controller.delete_topics(image, [controller.DoomedTopic("t")], txns.config))
+    assert "t" not in txns.metadata.image.topics
     assert txns.end(producer).error_code == 0
     assert txns.transactions()[ID].status is Status.COMPLETE_COMMIT
 
@@ -527,7 +531,7 @@ def _kill_at(world: Transacting, number: int) -> None:
             raise KilledError
         return append(**fields)
 
-    world.replicas.append = dying  # type: ignore[method-assign, assignment]
+    world.replicas.append = dying
 
 
 def _transfer(world: Transacting, version: int, commit: bool, answers: list[int]) -> None:

@@ -125,7 +125,7 @@ class Transacting(World):
             transactional=True,
         )
         topic = TopicProduceData(
-            name="t", partition_data=[PartitionProduceData(index=partition, records=bytes(data))]
+            name="t", partition_data=[PartitionProduceData(index=partition, records=memoryview(bytes(data)))]
         )
         return ProduceRequest(transactional_id=name, acks=-1, topic_data=[topic])
 

@@ -40,7 +40,7 @@ WORDS = (
 
 BROKER = {"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": "2000000"}
 DECODERS = {"__consumer_offsets-0": "--offsets-decoder", "__transaction_state-0": "--transaction-log-decoder"}
-COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+COMPACT: dict[str, str] = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
 
 
 class Scenario:
@@ -57,23 +57,23 @@ class Scenario:
             self._create(f"codec-{codec}")
         self._create("large", segment=500_000)
         self._create("txn")
-        self._create("compacted", **COMPACT)
-        self._create("compacted-txn", **COMPACT, **{"delete.retention.ms": "1"})
-        self._create("append-time", **{"message.timestamp.type": "LogAppendTime"})
+        self._create("compacted", COMPACT)
+        self._create("compacted-txn", COMPACT | {"delete.retention.ms": "1"})
+        self._create("append-time", {"message.timestamp.type": "LogAppendTime"})
         self._create("trimmed")
         self._create("empty")
         self._create("wide", partitions=2)
         if self.version.startswith("2."):
             for name, release in OLD_FORMATS.items():
                 for codec in ("none", "gzip", "snappy", "lz4"):
-                    self._create(f"{name}-{codec}", **{"message.format.version": release})
-                old = {"message.format.version": release}
-                self._create(f"{name}-compacted", **COMPACT, **old)
+                    self._create(f"{name}-{codec}", {"message.format.version": release})
+                old: dict[str, str] = {"message.format.version": release}
+                self._create(f"{name}-compacted", COMPACT | old)
             self._create(
                 "magic1-append-time",
-                **{"message.format.version": "0.10.0", "message.timestamp.type": "LogAppendTime"},
+                {"message.format.version": "0.10.0", "message.timestamp.type": "LogAppendTime"},
             )
-            self._create("upgraded", **{"message.format.version": "0.9.0"})
+            self._create("upgraded", {"message.format.version": "0.9.0"})
 
     def play(self, round_: int) -> None:
         if self.version.startswith("2."):
@@ -123,11 +123,13 @@ class Scenario:
         release = "0.10.0" if round_ == 0 else "2.8"
         self.client.call("configure", topic="upgraded", configs={"message.format.version": release})
 
-    def _create(self, topic: str, segment: int = 3000, partitions: int = 1, **configs: str) -> None:
+    def _create(
+        self, topic: str, configs: dict[str, str] | None = None, *, segment: int = 3000, partitions: int = 1
+    ) -> None:
         # 4.x keeps segment.bytes at 1 MiB or more and has an internal name for less.
         name = "internal.segment.bytes" if self.version.startswith("4.") else "segment.bytes"
-        configs = {name: str(segment), "index.interval.bytes": "600", "file.delete.delay.ms": "0", **configs}
-        self.client.call("create", topic=topic, partitions=partitions, configs=configs)
+        settings = {name: str(segment), "index.interval.bytes": "600", "file.delete.delay.ms": "0"}
+        self.client.call("create", topic=topic, partitions=partitions, configs=settings | (configs or {}))
 
     def _fill(
         self,

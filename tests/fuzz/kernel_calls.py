@@ -70,7 +70,8 @@ def _call_on_batches(
     found += [state.tolist(), bytes(offset_entries), bytes(time_entries)]
     call(kernel.producer_rows, rows, count, keep)
     found.append(keep.tolist())
-    began, aborted, first = {3: 1}, [], random.choice((0, 0, 1, -1))
+    aborted: list[Any] = []
+    began, first = {3: 1}, random.choice((0, 0, 1, -1))
     bounds = random.choice(_INT64), random.choice((*_INT64, 2**63 - 1))
     call(kernel.transaction_rows, data, rows, first, count, random.choice((0, 5)), *bounds, began, aborted)
     found += [began, aborted]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from random import Random
+from typing import Any
 
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
@@ -51,7 +52,11 @@ def _a_batch(random: Random, offset: int, count: int) -> bytes | bytearray:
     if kind == 1:
         return build_marker(Marker(random.random() < 0.5, 3), 5, 1, 1000, base_offset=offset)
     records = [_a_record(random, index) for index in range(count)]
-    producer = {"producer_id": random.choice((5, 6)), "producer_epoch": 1, "base_sequence": offset % 100}
+    producer: dict[str, Any] = {
+        "producer_id": random.choice((5, 6)),
+        "producer_epoch": 1,
+        "base_sequence": offset % 100,
+    }
     return build_batch(
         records,
         base_offset=offset,

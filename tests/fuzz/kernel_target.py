@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from random import Random
+from typing import Any
 
 from ottla.records import compact_kernel, gather_kernel, kernel
 from ottla.records.offset_map_kernel import OffsetMap
@@ -64,7 +65,7 @@ def _gather(data: bytearray, random: Random) -> None:
         at, size = wild if row is None else (rows[row + kernel.POSITION], rows[row + kernel.SIZE])
         places[number * gather_kernel.PLACE + gather_kernel.RECORDS] = at
         places[number * gather_kernel.PLACE + gather_kernel.SIZE] = size
-    out = exact_buffer(bytes(random.choice((0, 100, len(data), 4 * len(data)))))
+    out: Any = exact_buffer(bytes(random.choice((0, 100, len(data), 4 * len(data)))))
     taken, size, last_offset, *_ = gather_kernel.gather(
         exact_buffer(data), places, count, random.choice((0, 9, 2**63 - 1)), 3, 1 << 20, False, out, rows
     )

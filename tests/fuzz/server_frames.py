@@ -106,7 +106,9 @@ def _records(random: Random) -> bytes:
         )
         for number in range(random.choice((1, 1, 3, 40)))
     ]
-    producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0} if random.random() < 0.2 else {}
+    producer: dict[str, Any] = (
+        {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0} if random.random() < 0.2 else {}
+    )
     return bytes(build_batch(rows, codec=random.choice(list(Codec)), **producer))
 
 

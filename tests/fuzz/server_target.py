@@ -35,7 +35,7 @@ _START_MS = 1_700_000_000_000
 
 # A request may make 10,000 partitions. That is no fault, but here it would be most of the time.
 _MAX_PARTITIONS = 8
-_SETTINGS = {"offsets_topic_num_partitions": "2", "transaction_state_log_num_partitions": "2"}
+_SETTINGS: dict[str, Any] = {"offsets_topic_num_partitions": "2", "transaction_state_log_num_partitions": "2"}
 _USUAL_MAX_PARTITIONS = controller.MAX_PARTITIONS_PER_REQUEST
 
 
@@ -95,7 +95,7 @@ class Block:
         self.number = block * BLOCK
         self._data = tempfile.mkdtemp(prefix="ottla-fuzz-", dir="/dev/shm")
         self._world = World(f"{self._data}/data", queued=True, **_SETTINGS)
-        self._world.services.runtime.set_clock(_START_MS)
+        self._world.runtime.set_clock(_START_MS)
         self._topic_ids = [self._world.make_topic(name, partitions=2) for name in TOPICS[:2]]
         self._world.make_topic(GOOD)
         self._now_ns = 0
@@ -117,7 +117,8 @@ class Block:
         shutil.rmtree(self._data)
 
     def _connect(self) -> tuple[Any, Transport]:
-        session, transport = self._listener._session(), Transport()
+        transport = Transport()
+        session: Any = self._listener._session()
         transport.session = session
         session.connection_made(transport)
         return session, transport

@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[2]
 class Environment:
     """A virtual environment with nothing in it but pip. Its programs see no other, and no settings of pytest's."""
 
-    def __init__(self, directory: Path, *, compiler: str | None = "") -> None:
+    def __init__(self, directory: Path, *, compiler: str | None = "", python: str = sys.executable) -> None:
         """`compiler` is the system's own, a command, or None for a machine that has none."""
         self.directory = directory
-        subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True)
+        subprocess.run([python, "-m", "venv", str(directory)], check=True)
         ours = {
             name: value
             for name, value in os.environ.items()

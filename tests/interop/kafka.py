@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from tests.interop.client import JVM_OPTIONS, KafkaClient
 from tests.interop.maven import class_path
@@ -207,8 +207,9 @@ class KafkaBroker:
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
-    def __enter__(self) -> KafkaBroker:
-        return self.start()
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()

@@ -113,4 +113,4 @@ def test_who_waits_at_the_end_gets_the_next_record_at_once(kcat: Kcat, topic: st
         assert waiting.stdout is not None
         assert waiting.stdout.readline() == "before\n"
         kcat("-P", "-t", topic, "-p", "0", typed=b"after")
-        assert waiting.communicate(timeout=200) == ("after\n", None)
+        assert waiting.communicate(timeout=200)[0] == "after\n"

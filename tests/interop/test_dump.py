@@ -115,7 +115,7 @@ def test_index_entries_lead_to_the_batches_they_name(written: Written) -> None:
         for entry in dump.files[str(path.with_suffix(".index"))].entries:
             assert batches[entry["position"]]["lastOffset"] == entry["offset"]
         stamps = dump.files[str(path.with_suffix(".timeindex"))].entries
-        largest = max((b.get("CreateTime", b.get("LogAppendTime")) for b in batches.values()), default=-1)
+        largest = max((b.get("CreateTime", b.get("LogAppendTime", -1)) for b in batches.values()), default=-1)
         assert (stamps[-1]["timestamp"] if stamps else -1) == largest
 
 

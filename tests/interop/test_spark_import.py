@@ -26,7 +26,7 @@ TIMEOUT_S = 300
 
 def write_rows(path: Path, rng: Random, count: int, size: int = 100) -> dict[bytes, list[dict[str, Any]]]:
     """Rows in Parquet, and what a consumer must see of each key, in order."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "key": b"key %d" % rng.randrange(200),
             "value": None if rng.random() < 0.05 else rng.randbytes(rng.randrange(size)),

@@ -45,7 +45,7 @@ def consume(servers: str, topic: str, count: int) -> list[str]:
             if message.error():
                 assert len(values) >= count, message.error()
                 return values
-            values.append(message.value().decode())
+            values.append((message.value() or b"").decode())
     finally:
         consumer.close()
 

@@ -171,7 +171,9 @@ def leave_behind(server: OttlaServer, topic: str, producer_id: int) -> None:
         base_sequence=0,
         transactional=True,
     )
-    entry = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=bytes(data))])
+    entry = TopicProduceData(
+        name=topic, partition_data=[PartitionProduceData(index=0, records=memoryview(bytes(data)))]
+    )
     host, _, port = server.servers.rpartition(":")
     talk = Talk(host, int(port))
     request = ProduceRequest(transactional_id="nobody", acks=-1, timeout_ms=1000, topic_data=[entry])

@@ -39,7 +39,7 @@ def request(
     client_id: str | None = "client",
     acks: int = -1,
     topic: str = "orders",
-    topic_id: uuid.UUID = ID,
+    topic_id: uuid.UUID | None = ID,
     index: int = 3,
     **fields: Any,
 ) -> bytes:

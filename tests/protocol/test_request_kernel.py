@@ -30,7 +30,7 @@ BUILDS = [
 partitions = st.builds(
     PartitionProduceData,
     index=st.integers(-1, 2**31 - 1),
-    records=st.none() | st.binary(max_size=300).map(memoryview),
+    records=st.none() | st.binary(max_size=300).map(lambda data: memoryview(data)),
 )
 topics = st.builds(
     TopicProduceData,

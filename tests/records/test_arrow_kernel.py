@@ -35,7 +35,7 @@ class Buffers:
                 self.views.append(memoryview(bytearray((count + 7) // 8)))
             if with_bits is not None:
                 self.views.append(memoryview(bytearray(data_bytes)))
-        formats = "qqiiBBiBBiBiBiBB"
+        formats: Any = "qqiiBBiBBiBiBiBB"
         self.views = [view.cast(format) for view, format in zip(self.views, formats, strict=True)]
 
     def rows(self, columns: Any) -> list[tuple[Any, ...]]:

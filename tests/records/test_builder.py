@@ -42,7 +42,7 @@ def test_a_batch_is_what_the_format_says_byte_by_byte() -> None:
     )
     assert build_batch(records) == by_hand
     assert build_batch(iter(records)) == by_hand
-    assert build_batch([tuple(item) for item in records]) == by_hand
+    assert build_batch([item[:] for item in records]) == by_hand
 
 
 def test_every_header_field_is_set() -> None:

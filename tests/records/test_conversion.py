@@ -52,11 +52,11 @@ def v2(content: Content, **options: Any) -> bytearray:
     )
 
 
-def up(data: bytes, codec: Codec | None = None) -> bytearray:
+def up(data: bytes | bytearray, codec: Codec | None = None) -> bytearray:
     return to_v2(data, max_output_bytes=CAP, codec=codec)
 
 
-def down(data: bytes, magic: int, first_offset: int = 0) -> list[LegacyRecord]:
+def down(data: bytes | bytearray, magic: int, first_offset: int = 0) -> list[LegacyRecord]:
     packed = from_v2(data, magic, first_offset=first_offset, max_output_bytes=CAP)
     return list(read_message_set(packed, 0, len(packed), max_output_bytes=CAP))
 

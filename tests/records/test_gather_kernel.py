@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,7 +33,11 @@ def with_max_timestamp(data: bytes, timestamp: int) -> bytes:
 
 
 def gather(
-    batches: list[bytes], *, keys_needed: bool = False, room: int = 1 << 16, max_size: int = 1 << 20
+    batches: Sequence[bytes | bytearray],
+    *,
+    keys_needed: bool = False,
+    room: int = 1 << 16,
+    max_size: int = 1 << 20,
 ) -> tuple[tuple[int, ...], bytes, array[int]]:
     received = bytearray(GAP)
     places = array("q")
@@ -123,9 +128,9 @@ def test_what_is_gathered_is_what_validation_makes_of_it(data: st.DataObject) ->
                 made[batch.CRC_AT : batch.ATTRIBUTES_AT] = kernel.checksum(
                     made[batch.ATTRIBUTES_AT :]
                 ).to_bytes(4)
-        batches.append(bytes(made))
+        batches.append(made)
     (count, size, *_), gathered, _ = gather(batches)
-    expected, next_offset = b"", 100
+    expected, next_offset = bytearray(), 100
     for number, made in enumerate(batches):
         try:
             checked = validation.validate(bytearray(made), next_offset, 3, CONFIG, NOW_MS)

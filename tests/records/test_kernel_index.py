@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -59,9 +60,11 @@ def new_state() -> array[int]:
     return array("q", [0, -1, -1, -1, -1, -1, 0, 0])
 
 
-def naive_index(batches: list[dict[int, int]], base: int, interval: int) -> tuple[list, list]:
+def naive_index(batches: list[dict[int, int]], base: int, interval: int) -> tuple[list[Any], list[Any]]:
     """As Kafka's segment does it, batch by batch."""
-    offsets, times, unindexed, largest, largest_offset = [], [], 0, -1, -1
+    offsets: list[Any] = []
+    times: list[Any] = []
+    unindexed, largest, largest_offset = 0, -1, -1
     for number, columns in enumerate(batches):
         last, time, size = columns[kernel.LAST_OFFSET], columns[kernel.MAX_TIMESTAMP], columns[kernel.SIZE]
         if time > largest:

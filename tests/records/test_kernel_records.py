@@ -11,6 +11,7 @@ from tests.reference import field, record, sized, varint
 from tests.strategies import record_lists
 
 from ottla.records import kernel
+from ottla.records.builder import NewRecord
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
@@ -261,7 +262,7 @@ def test_headers_of_something_else_are_refused() -> None:
 
 @settings(max_examples=60)
 @given(record_lists)
-def test_what_is_encoded_is_located_again(records: list) -> None:
+def test_what_is_encoded_is_located_again(records: list[NewRecord]) -> None:
     base = records[0].timestamp
     encoded = bytearray()
     kernel.encode_records(encoded, records, base, None)

@@ -43,7 +43,7 @@ def record(offset: int, timestamp: int = -1, kind: int = CREATE_TIME) -> LegacyR
     return LegacyRecord(offset, timestamp, kind, b"k%d" % offset, b"v" * offset)
 
 
-def read(data: bytes, cap: int = CAP) -> list[LegacyRecord]:
+def read(data: bytes | bytearray, cap: int = CAP) -> list[LegacyRecord]:
     return list(read_message_set(data, 0, len(data), max_output_bytes=cap))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,10 @@ rows_of = st.lists(
 )
 
 
-def column(cells: Sequence[bytes | None]) -> tuple[bytes | None, array[int], bytes]:
+Column = tuple[bytes | None, "array[int]", bytes]  # which cells there are, where they end, the cells
+
+
+def column(cells: Sequence[bytes | None]) -> Column:
     valid = bytearray(len(cells) // 8 + 1)
     offsets = array("i", [0])
     for row, cell in enumerate(cells):
@@ -42,7 +46,7 @@ def column(cells: Sequence[bytes | None]) -> tuple[bytes | None, array[int], byt
 
 def headers_column(
     lists: Sequence[Sequence[tuple[bytes, bytes | None]]],
-) -> tuple[bytes | None, array[int], tuple[object, ...], tuple[object, ...]]:
+) -> tuple[bytes | None, array[int], Column, Column]:
     offsets = array("i", [0])
     for entries in lists:
         offsets.append(offsets[-1] + len(entries))
@@ -77,7 +81,12 @@ def test_a_packed_batch_is_what_the_builder_makes(
     batch = bytearray(HEADER_SIZE)
     order = array("i", range(len(rows)))
     assert packer(rows).pack(batch, 0, order, 0, len(rows), 1 << 30) == len(rows)
-    producer = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 5, "transactional": True}
+    producer: dict[str, Any] = {
+        "producer_id": 7,
+        "producer_epoch": 1,
+        "base_sequence": 5,
+        "transactional": True,
+    }
     seal_batch(batch, len(rows), time, codec=codec, **producer)
     assert batch == build_batch([(time, *row) for row in rows], codec=codec, **producer)
 

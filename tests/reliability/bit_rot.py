@@ -114,9 +114,15 @@ def cases(seed: int, share: float = 1.0) -> Iterator[Case]:
                 yield Case(kind, place, partial(_check, seed, path, position, change))
 
 
+def _bytes_of(image: Image, path: str) -> bytes:
+    data = image.contents()[path]
+    assert data is not None, path
+    return data
+
+
 def _check(seed: int, path: str, position: int, change: int) -> None:
     healthy = stored(seed)
-    data = bytearray(dict(healthy.image.walk())[path].data)
+    data = bytearray(_bytes_of(healthy.image, path))
     data[position] ^= change
     image = with_file(healthy.image, path, bytes(data))
     found = list(verify(SimulatedDisk(image), resolve(SimulatedDisk(image), LOG_DIR)))
@@ -133,7 +139,7 @@ def _check_named(healthy: Stored, found: list[Finding], path: str, position: int
     assert named, (defects, found)
     assert all(finding.meaning for finding in named)
     if path.endswith(layout.LOG):
-        places = [at for at, _ in read_batches(dict(healthy.image.walk())[path].data)]
+        places = [at for at, _ in read_batches(_bytes_of(healthy.image, path))]
         begins = max(at for at in places if at <= position)
         after = min((at for at in places if at > position), default=begins)
         # A wrong base offset may be told by the batch behind it, which it overlaps.

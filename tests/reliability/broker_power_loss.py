@@ -74,7 +74,9 @@ def _cases(story: BrokerStory, seed: int, points: list[int], states_per_point: i
 
 
 def _check(story: BrokerStory, appended: Held, state: CrashState) -> None:
-    promise = story.promises[state.label or 0]
+    number = state.label or 0
+    assert isinstance(number, int)
+    promise = story.promises[number]
     runtime = SimulatedRuntime(state.point, story.runtime.now_ms())
     broker = StoryBroker(state.disk(runtime.now_ms), runtime, _next_image(story), story.broker.configs)
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ottla.cluster.image import ClusterImage
 from ottla.protocol.errors import ErrorCode
@@ -36,7 +36,7 @@ DURABLE_KEYS = [TopicPartition(DURABLE, number) for number in range(3)]
 KEYS = [*DURABLE_KEYS, TopicPartition(PLAIN, 0)]
 PRODUCERS = 3
 _UNDER_WAY = 5  # of a producer in a partition, as clients allow themselves
-_OFTEN = {
+_OFTEN: dict[str, Any] = {
     "log_initial_task_delay_ms": 100,
     "log_flush_offset_checkpoint_interval_ms": 300,
     "log_flush_start_offset_checkpoint_interval_ms": 400,
@@ -82,7 +82,7 @@ class Batch(NamedTuple):
     """One batch of an idempotent producer."""
 
     first_number: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     data: bytes
 
 

@@ -153,7 +153,7 @@ def _partitions(broker: Child, count: int) -> None:
 
 def _produce_to_all(broker: Child, name: str, partitions: int, number: int) -> None:
     data = [
-        PartitionProduceData(index=index, records=records(value_of(f"{name}-{index}", number)))
+        PartitionProduceData(index=index, records=memoryview(records(value_of(f"{name}-{index}", number))))
         for index in range(partitions)
     ]
     request = ProduceRequest(

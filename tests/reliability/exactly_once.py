@@ -76,7 +76,7 @@ class Load:
         self._workers: list[subprocess.Popen[bytes]] = []
         self._lives = 0
         self.history = History()
-        self._base = {
+        self._base: dict[str, Any] = {
             "bootstrap.servers": broker.servers,
             "log_level": 0,
             "reconnect.backoff.max.ms": 200,

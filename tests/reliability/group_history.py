@@ -71,7 +71,7 @@ def read(files: Iterable[Path]) -> Iterator[Event]:
         for line in file.read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n"):
                 *fields, places = json.loads(line)
-                yield Event(*fields, tuple((at, offset) for at, offset in places))
+                yield Event._make([*fields, tuple((at, offset) for at, offset in places)])
 
 
 def check(events: Iterable[Event], loading: Sequence[tuple[int, int]] = ()) -> list[Finding]:

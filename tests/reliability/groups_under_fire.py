@@ -223,7 +223,7 @@ class _Fire:
     def _restless(self) -> dict[str, Any]:
         with Wire(self._broker) as wire:
             found = self._describe(wire)
-        restless = {}
+        restless: dict[str, Any] = {}
         for group in found:
             given = Counter(at for member in group.members for at in member.member_assignment)
             if group.group_state != "Stable" or len(group.members) != MEMBERS:

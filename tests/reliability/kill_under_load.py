@@ -92,7 +92,8 @@ def make_topics(broker: Child) -> None:
 def all_loads(broker: Child) -> list[Load]:
     """Each has a partition of its own, except for two that share one."""
     loads: list[Load] = []
-    for number, client in enumerate((ConfluentLoad, KafkaPythonLoad, AiokafkaLoad)):
+    clients: tuple[Callable[..., Load], ...] = (ConfluentLoad, KafkaPythonLoad, AiokafkaLoad)
+    for number, client in enumerate(clients):
         loads.append(client(broker, "ack", number, is_idempotent=False))
         loads.append(client(broker, "all", number, is_idempotent=True))
     for topic in TOPICS:

@@ -12,6 +12,7 @@ from ottla.records.batch import patch_offsets
 from ottla.storage import log_reader
 from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
+from ottla.storage.txn_index import AbortedTxn
 from ottla.testing.crash import random_crash
 from ottla.testing.disk import SimulatedDisk
 from tests.reliability import power_loss
@@ -107,9 +108,7 @@ def _limit(log: Log, isolation: Isolation) -> int:
     return log.high_watermark if isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
 
 
-def _check_aborted(
-    listed: list[log_reader.AbortedTxn], truth: Replay, part: list[Written], offset: int
-) -> None:
+def _check_aborted(listed: list[AbortedTxn], truth: Replay, part: list[Written], offset: int) -> None:
     """Every aborted transaction with records in what was read is listed."""
     end = part[-1].last
     needed = {t.last_offset for t in truth.aborted if t.first_offset <= end and t.last_offset >= offset}
@@ -130,7 +129,7 @@ def _visible(
 ) -> dict[int, tuple[bytes | None, bytes | None, int, tuple[object, ...]]]:
     """Key, value, timestamp and headers by offset, of all records that no abort has undone."""
     aborted = replay(batches).aborted
-    found = {}
+    found: dict[int, tuple[bytes | None, bytes | None, int, tuple[object, ...]]] = {}
     for written in batches:
         if written.header.is_control:
             continue

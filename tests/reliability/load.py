@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -83,7 +83,7 @@ class Load(threading.Thread, ABC):
 
 class _Batch(NamedTuple):
     first_number: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     data: bytes
 
 
@@ -178,7 +178,7 @@ class RawLoad(Load):
         values = [self.next_value() for _ in range(self.BATCH_RECORDS)]
         first_number = values[0][0]
         now_ms = time.time_ns() // 1_000_000
-        identity = (
+        identity: dict[str, Any] = (
             {"producer_id": self._producer_id, "producer_epoch": 0, "base_sequence": first_number}
             if self.sender.is_idempotent
             else {}

@@ -30,7 +30,7 @@ _LOADED = (decode_json, decoder_fast, delta, fetching, iceberg, parquet, progres
 
 
 class _Nobody(Watcher):
-    """Watches in silence."""
+    """Watches in silence: the methods of the protocol do nothing."""
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
 def _drive(file: str, *, once: bool) -> None:
     status = 1
     try:
-        Runner(load(file), lambda: StraightEngine(TasksHere()), _Nobody()).run(once=once)
+        Runner(load(file), lambda: StraightEngine(TasksHere()), _Nobody()).run(once=once)  # type: ignore[abstract]
         status = 0
     finally:
         if status:

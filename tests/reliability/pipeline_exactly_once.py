@@ -19,6 +19,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -105,7 +106,7 @@ def _check(pipeline: Pipeline, loads: list[TransactionalLoad]) -> None:
         _same(Counter(bare.column("name").to_pylist()), committed)
 
 
-def _same(found: Counter[str], expected: Counter[str]) -> None:
+def _same(found: Counter[Any], expected: Counter[Any]) -> None:
     missing, extra = expected - found, found - expected
     assert not missing, f"{missing.total()} rows are missing, such as {list(missing)[:3]}"
     assert not extra, f"{extra.total()} rows too many, such as {list(extra)[:3]}"

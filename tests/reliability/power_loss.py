@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from random import Random
+from typing import Any
 
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -84,7 +85,7 @@ def _check(story: Story, state: CrashState, seed: int) -> None:
 def _open(story: Story, disk: SimulatedDisk, state: CrashState) -> tuple[LogManager, Held]:
     """Recover; what each log holds must be as promised."""
     manager = open_manager(disk, SimulatedRuntime(state.point, story.runtime.now_ms()), TOPICS)
-    promises: tuple[Promise, ...] = state.label or ()
+    promises: Any = state.label or ()
     assert set(manager.logs) <= {promise.partition for promise in promises}
     return manager, {promise.partition: hold(story, manager, promise) for promise in promises}
 

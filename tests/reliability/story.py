@@ -127,7 +127,9 @@ class Story:
             elif kind == 1:
                 # Where batches may be missing in the middle, the log can know more of a producer than they say.
                 known = log.producers.producers.get(7) if log.config.compact else None
-                writer.append(log, writer.from_producer(7, base_sequence=known and known.last_sequence + 1))
+                writer.append(
+                    log, writer.from_producer(7, base_sequence=known.last_sequence + 1 if known else None)
+                )
             elif kind == 2:
                 # One that is in the middle of a transaction, or one that was never seen before.
                 producer_id = rng.choice([*in_transaction, 100 + len(self.history.operations)])

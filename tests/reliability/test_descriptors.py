@@ -52,10 +52,11 @@ def read_all(bootstrap: str) -> dict[int, list[bytes]]:
     while ended < PARTITIONS:
         message = consumer.poll(TIMEOUT_S)
         assert message is not None
-        if message.error() is None:
+        error = message.error()
+        if error is None:
             found.setdefault(message.partition() or 0, []).append(message.value() or b"")
         else:
-            assert message.error().code() == KafkaError._PARTITION_EOF
+            assert error.code() == KafkaError._PARTITION_EOF
             ended += 1
     consumer.close()
     return found

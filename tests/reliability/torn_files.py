@@ -114,9 +114,15 @@ def _expected(state: Stopped, path: str, cut: int) -> list[Written]:
     return whole
 
 
+def _bytes_of(image: Image, path: str) -> bytes:
+    data = image.contents()[path]
+    assert data is not None, path
+    return data
+
+
 def _check(state: Stopped, path: str, cut: int, seed: int) -> None:
     expected = _expected(state, path, cut)
-    data = dict(state.image.walk())[path].data[:cut]
+    data = _bytes_of(state.image, path)[:cut]
     runtime = SimulatedRuntime(seed, state.now_ms)
     disk = SimulatedDisk(with_file(state.image, path, data), runtime.now_ms)
     manager = open_manager(disk, runtime)

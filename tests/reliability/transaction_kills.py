@@ -31,7 +31,7 @@ from tests.reliability.scenarios import Case
 NAMES = ("n0", "n1", "n2")
 TRANSACTIONS = 14
 DATA = "/data"
-SETTINGS = {"log_segment_bytes": "1048576"}
+SETTINGS: dict[str, Any] = {"log_segment_bytes": "1048576"}
 OPEN, COMMIT, ABORT = "open", "commit", "abort"
 
 
@@ -208,7 +208,8 @@ def committed_values(fetched: Any) -> list[bytes]:
         while aborted and aborted[0][0] <= header.last_offset:
             open_aborted.add(aborted.pop(0)[1])
         if header.attributes & batch.CONTROL:
-            if parse_marker(data, position).is_abort:
+            marker = parse_marker(data, position)
+            if marker is not None and marker.is_abort:
                 open_aborted.discard(header.producer_id)
         elif header.producer_id not in open_aborted:
             values += [record.value or b"" for record in read_records(data, position)]

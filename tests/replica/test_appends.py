@@ -97,7 +97,7 @@ def test_one_partitions_failure_is_no_others(world: World) -> None:
     world.make_topic("t", *[leading()] * 4, max_message_bytes=200)
     corrupt = bytearray(batch())
     corrupt[-1] ^= 1
-    entries = [
+    entries: list[tuple[TopicPartition, bytes | bytearray]] = [
         (T0, batch()),
         (T1, batch(20)),
         (TopicPartition("t", 2), corrupt),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_what_was_appended_comes_back(world: World) -> None:
     world.append(count=3)
     result = world.fetch(entry()).only
     assert (result.error_code, result.high_watermark, result.last_stable_offset) == (0, 3, 3)
-    assert (result.log_start_offset, result.aborted, result.preferred) == (0, None, -1)
+    assert (result.log_start_offset, result.aborted) == (0, None)
     assert data(result) == world.log().segments.active.file.pread(MUCH, 0)
     assert world.metrics.topic("t").bytes_out == result.size_bytes
 
@@ -240,7 +241,7 @@ def test_a_reader_of_another_history_is_told_where_it_parts(world: World) -> Non
 
 
 def test_committed_readers_stop_at_an_open_transaction_and_hear_of_aborted_ones(world: World) -> None:
-    txn = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    txn: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
     world.append(base_sequence=0, **txn)
     result = world.fetch(entry(), isolation=Isolation.COMMITTED).only
     assert (result.high_watermark, result.last_stable_offset, data(result)) == (1, 0, b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,10 @@ def test_a_consumer_waits_for_the_flush_and_is_woken_by_it(durable: Durable) -> 
 
 def test_errors_of_a_lent_log_are_told_as_of_any_other(durable: Durable) -> None:
     world = durable.world
-    told = [world.append(records=b"nonsense"), world.fetch(FetchEntry(T0, None, 9, 1000))]
+    told: list[Told[Any]] = [
+        world.append(records=b"nonsense"),
+        world.fetch(FetchEntry(T0, None, 9, 1000)),
+    ]
     durable.runtime.run_pending()
     codes = [told[0].only.error_code, told[1].only.error_code]
     assert codes == [ErrorCode.INVALID_RECORD, ErrorCode.OFFSET_OUT_OF_RANGE]
@@ -179,7 +183,7 @@ def test_errors_of_a_lent_log_are_told_as_of_any_other(durable: Durable) -> None
 def test_the_buffer_of_a_request_may_be_used_again_at_once(durable: Durable) -> None:
 
     buffer = bytearray(batch(value=b"right"))
-    told: Told[object] = Told()
+    told: Told[Any] = Told()
     durable.world.replicas.append(acks=1, timeout_ms=0, entries=[(T0, memoryview(buffer))], done=told)
     buffer[:] = bytes(len(buffer))
     durable.runtime.run_pending()
@@ -274,7 +278,11 @@ async def _ready(world: World) -> None:
     await ready.wait()
 
 
-async def _until(told: Told[object]) -> None:
+def _one(told: Told[Any]) -> Callable[[Any], None]:
+    return lambda found: told([found])
+
+
+async def _until(told: Told[Any]) -> None:
     answered = asyncio.Event()
     told.then = answered.set
     if told.is_waiting:
@@ -335,9 +343,7 @@ async def _come_and_go(tmp_path: Path) -> None:
         plain, durable = TopicPartition("t", number % 3), TopicPartition("durable", number % 3)
         looked_up: Told[Any] = Told()
         told += [world.append(durable), world.append(plain), looked_up]
-        world.replicas.list_offset(
-            plain, START_MS, Isolation.HIGH_WATERMARK, -1, lambda found, t=looked_up: t([found])
-        )
+        world.replicas.list_offset(plain, START_MS, Isolation.HIGH_WATERMARK, -1, _one(looked_up))
         told.append(world.fetch(FetchEntry(plain, None, 0, 1000)))
         for answer in told[-4:]:
             await _until(answer)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.cluster.image import TopicInfo
 from ottla.protocol.errors import ErrorCode
-from ottla.replica.results import FetchEntry, LogDirInfo
+from ottla.replica.results import AppendResult, FetchEntry, LogDirInfo
 from ottla.storage import losses
 from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Loss
@@ -25,7 +26,7 @@ class TwoDirs:
     """A broker with the directories a and b; its partition t-0 lies in a. Threads run when told."""
 
     def __init__(
-        self, root: str, fs: SimulatedDisk | None = None, topic: TopicInfo | None = None, **config: object
+        self, root: str, fs: SimulatedDisk | None = None, topic: TopicInfo | None = None, **config: Any
     ) -> None:
         self.a, self.b = f"{root}/a", f"{root}/b"
         self.runtime = SimulatedRuntime(queued=True)
@@ -39,7 +40,7 @@ class TwoDirs:
         for number in range(count):
             self.append(value=b"%05d" % number * 100)
 
-    def append(self, **fields: object) -> Told[object]:
+    def append(self, **fields: Any) -> Told[AppendResult]:
         told = self.world.append(T0, **fields)
         self.runtime.run_pending()
         return told
@@ -93,7 +94,8 @@ def test_appends_and_reads_go_on_during_a_move(kind: str, seed: int, request: py
     two.fill(5)
     chance = random.Random(seed)
     two.move()
-    told, expected = [], 5
+    told: list[Told[Any]] = []
+    expected = 5
     for _ in range(60):
         if chance.random() < 0.5:
             told.append(world.append(value=b"x" * chance.randrange(1, 300_000)))

@@ -63,13 +63,13 @@ class World:
     def __init__(
         self,
         *dirs: str,
-        runtime: SimulatedRuntime | None = None,
+        runtime: Any = None,  # a simulated one, unless a test brings its own
         fs: FileSystem | None = None,
         topic: TopicInfo | None = None,
         topic_config: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:
-        self.runtime = runtime or SimulatedRuntime()
+        self.runtime: Any = runtime or SimulatedRuntime()
         self.fs = fs or RealFileSystem()
         self.config = BrokerConfig(log_dirs=dirs, **config)
         self.metrics = Metrics()

@@ -184,6 +184,7 @@ def test_connections_have_the_buffers_that_are_set() -> None:
     with EmbeddedBroker(settings) as broker, Wire(broker) as wire:
         wire.ping()
         (session,) = broker.broker.listener._sessions
+        assert session._transport is not None
         accepted = session._transport.get_extra_info("socket")
         assert buffers(accepted) == [60_000, 40_000]  # Linux doubles them, to have room for its own notes
 
@@ -196,6 +197,7 @@ def test_otherwise_the_system_chooses_the_buffers_but_sends_to_this_machine_from
 ) -> None:
     with socket.create_server(("0.0.0.0", 0)) as usual, EmbeddedBroker(settings) as broker:
         listener = broker.broker.listener
+        assert listener._server is not None
         (listening,) = listener._server.sockets
         assert buffers(listening) == [2 * LOCAL_SEND_BYTES, buffers(usual)[1]]
         with socket.create_server(("0.0.0.0", 0)) as for_all:

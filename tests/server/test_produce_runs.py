@@ -44,10 +44,10 @@ class Broker:
         dispatcher = Dispatcher(self.world.services, self._clock_ns, around)
         buffers = ReceiveBuffers(MemoryBudget(4 << 20, 1 << 20))
         self._listener = Listener(dispatcher, self.world.config, buffers)
-        self.transport = Transport()
+        self.transport: Any = Transport()
         self.session: Any = self._listener._session()
         self.transport.session = self.session
-        self.session.connection_made(self.transport)
+        self.session.connection_made(self.transport)  # type: ignore[arg-type]
         # The first append of a log goes by a thread; here it is out of the way.
         for partition in (0, 1):
             self.receive(request(plain(b"first"), partition=partition))
@@ -74,7 +74,9 @@ class Broker:
         return bytes(self.transport.written[before:])
 
     def end_offset(self, partition: int = 0) -> int:
-        log = self.world.replicas.partition(TopicPartition(TOPIC, partition)).log
+        found = self.world.replicas.partition(TopicPartition(TOPIC, partition))
+        assert found is not None
+        log = found.log
         assert log is not None
         return log.end_offset
 
@@ -264,7 +266,7 @@ OTHERS = [
 @pytest.mark.parametrize("seed", range(4))
 def test_any_stream_is_answered_and_written_as_one_by_one(seed: int) -> None:
     client = Client(seed)
-    properties = {"log_segment_bytes": "1048576", "log_index_interval_bytes": "300"}
+    properties: dict[str, Any] = {"log_segment_bytes": "1048576", "log_index_interval_bytes": "300"}
     together, alone = Broker(has_runs=True, **properties), Broker(has_runs=False, **properties)
     try:
         for number in range(120):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from confluent_kafka import Producer
 
 from ottla.protocol import frame
@@ -14,7 +16,7 @@ from tests.server.wire import produce as wire_produce
 def produce(broker: EmbeddedBroker, acks: str) -> int:
     """One record; its offset."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": acks})
-    offsets: list[int] = []
+    offsets: list[Any] = []
     producer.produce("orders", b"value", on_delivery=lambda error, message: offsets.append(message.offset()))
     assert producer.flush(60) == 0
     return offsets[0]

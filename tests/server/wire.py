@@ -119,7 +119,7 @@ def records(*values: bytes, timestamp: int | None = None, **fields: Any) -> byte
 
 
 def produce(topic: str, data: bytes | None, *, acks: int = 1, partition: int = 0) -> ProduceRequest:
-    part = PartitionProduceData(index=partition, records=data)
+    part = PartitionProduceData(index=partition, records=None if data is None else memoryview(data))
     return ProduceRequest(
         acks=acks, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[part])]
     )

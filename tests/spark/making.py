@@ -32,7 +32,7 @@ class Step(NamedTuple):
     """One thing that happens to a log. Records come from a seed: to draw each of them would take most of the time."""
 
     kind: str  # batch, legacy, marker, roll
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count
     codec: Codec = Codec.NONE
     producer: int = -1  # of a transaction
     flag: bool = False  # marker: abort; batch: log-append time; legacy: magic 1
@@ -212,7 +212,7 @@ def plain_rows(directory: Path, *, headers: bool = True) -> list[tuple[int, dict
         if magic == batch.MAGIC_V2 and attributes & batch.CONTROL:
             continue
         is_txn = magic == batch.MAGIC_V2 and attributes & batch.TRANSACTIONAL
-        expected = {
+        expected: dict[str, Any] = {
             "key": record.key,
             "value": record.value,
             "topic": partition.topic_partition.topic,

@@ -23,6 +23,7 @@ from ottla.protocol.messages.delete_records import (
 )
 from ottla.records.codec import Codec
 from ottla.spark import plan
+from ottla.spark.open_transport import open_transport
 from ottla.spark.options import ReadOptions, read_options
 from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
@@ -191,7 +192,7 @@ def test_a_broker_that_goes_away_in_the_middle_is_read_to_the_end() -> None:
         expected = _fill(cluster, "t", 50)
         options = _options(mortal, "t", kafka_fetch_max_bytes=5000)
         (split,) = plan.plan_splits(options, plan.starting_offsets(options), plan.latest_offsets(options))
-        transport = plan.open_transport(options)
+        transport = open_transport(options)
         read = transport.read(split.partition, split.start, split.end)
         next(read)
         mortal.restart()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -595,9 +596,14 @@ def test_a_cleaning_can_be_called_off(compacted: CompactedLog) -> None:
     compacted.append(("a", "1"))
     compacted.append(("a", "2"))
     compacted.roll()
-    asked = []
+    asked: list[int] = []
     plan = _plan(compacted)
-    cleaner = plan.cleaner(MAP_BYTES, 0.9, lambda: bool(asked) or bool(asked.append(1)))
+
+    def is_the_second_time() -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    cleaner = plan.cleaner(MAP_BYTES, 0.9, is_the_second_time)
     with pytest.raises(CompactionAbortedError):
         cleaner.next_group()  # in the second pass: it is asked once in each
     assert not compacted.world.names(layout.CLEANED)
@@ -683,7 +689,7 @@ def _plan(compacted: CompactedLog) -> compaction.Plan:
     return plan
 
 
-def _plain(key: str, value: str, **fields: int) -> bytearray:
+def _plain(key: str, value: str, **fields: Any) -> bytearray:
     return build_batch([NewRecord(START_MS, key.encode(), value.encode())], **fields)
 
 

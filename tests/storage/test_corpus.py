@@ -145,7 +145,8 @@ def test_every_batch_is_what_kafkas_own_tool_prints(data_dir: Path, kafka: dict[
 def test_the_files_can_be_read_without_a_log(data_dir: Path, kafka: dict[str, dict[str, Any]]) -> None:
     """Straight from the bytes, as tools and converters do."""
     for partition, found in kafka.items():
-        records, told = [], []
+        records: list[Any] = []
+        told: list[Any] = []
         for path in sorted((data_dir / partition).glob("*.log")):
             data = path.read_bytes()
             for row in scanned(path):

@@ -374,5 +374,6 @@ def test_a_power_cut_never_takes_what_a_waiter_was_promised(world: World) -> Non
     for state in crash_states(history, samples=2):
         survived = World(state.disk(), "/data", SimulatedRuntime()).load()
         kept = state.label or 0
+        assert isinstance(kept, int)
         assert survived.end_offset >= kept, state.describe()
         assert offsets(survived) == list(range(survived.end_offset)), state.describe()

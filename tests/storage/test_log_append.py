@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
 from tests.storage.world import World, append, batch, end_transaction, marker, offsets, read_all
 
-PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 
 
 def test_batches_get_offsets_one_after_another(any_world: World) -> None:

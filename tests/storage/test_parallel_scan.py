@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +39,7 @@ def system() -> Iterator[SystemRuntime]:
     runtime.close()
 
 
-def written(data: bytes) -> File:
+def written(data: bytes | bytearray) -> File:
     file = SimulatedDisk().open("/log", create=True)
     file.pwrite(data, 0)
     return file
@@ -56,7 +57,7 @@ def parts_of(file: File, size: int) -> list[tuple[int, int]]:
     seen = []
 
     class Watching(SimulatedRuntime):
-        def map_blocking(self, work, items, workers, on_done=None):
+        def map_blocking(self, work: Any, items: Any, workers: int, on_done: Any = None) -> Any:
             seen.extend(listed := list(items))
             return list(reversed(super().map_blocking(work, listed, workers, on_done)))
 
@@ -95,7 +96,7 @@ def test_rows_come_in_order_whichever_part_is_done_first() -> None:
     file = written(data)
 
     class Backwards(SimulatedRuntime):
-        def map_blocking(self, work, items, workers, on_done=None):
+        def map_blocking(self, work: Any, items: Any, workers: int, on_done: Any = None) -> Any:
             return list(reversed(super().map_blocking(work, items, workers, on_done)))
 
     found = rows_of(scan_whole(Backwards(), file, len(data), kernel.CHECK_CRC))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
 from tests.storage.world import World, batch, marker, read_all
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "internal_segment_bytes": 2000,
     "segment_index_bytes": 240,
     "index_interval_bytes": 100,
@@ -84,7 +85,7 @@ class History:
         value = b"%d" % len(self.done) * self.random.choice([1, 10, 30])
         return [(time + number, value) for number in range(count)]
 
-    def batch(self, records: list[tuple[int, bytes]], **fields: int) -> bytes:
+    def batch(self, records: list[tuple[int, bytes]], **fields: Any) -> bytes:
         codec = self.random.choice([Codec.NONE, Codec.NONE, Codec.LZ4])
         return batch(len(records), timestamp=records[0][0], value=records[0][1], codec=codec, **fields)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.storage.world import World, append, batch, end_transaction, offsets, 
 LOG = segment_file(0, ".log")
 INDEX = segment_file(0, ".index")
 TIME_INDEX = segment_file(0, ".timeindex")
-DENSE = {"index_interval_bytes": 0}
+DENSE: dict[str, Any] = {"index_interval_bytes": 0}
 
 
 def written(world: World, *, close: bool = False, rolls: tuple[int, ...] = (), batches: int = 6) -> Log:

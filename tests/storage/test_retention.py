@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.storage.world import World, append, batch, offsets, read_all
 SIZE = len(batch())
 
 
-def filled(world: World, segments: int = 4, **config: object) -> Log:
+def filled(world: World, segments: int = 4, **config: Any) -> Log:
     """Segments of one batch each, a minute apart, all replicated; the last one is the active one."""
     log = world.load(**config)
     for number in range(segments):

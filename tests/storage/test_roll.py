@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ottla.errors import RecordBatchTooLargeError, StorageError
@@ -16,7 +18,7 @@ from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.storage.world import World, append, batch, offsets
 
 SIZE = len(batch())
-NO_TIME = {"message_timestamp_before_max_ms": 2**62, "message_timestamp_after_max_ms": 2**62}
+NO_TIME: dict[str, Any] = {"message_timestamp_before_max_ms": 2**62, "message_timestamp_after_max_ms": 2**62}
 
 
 def bases(log: Log) -> list[int]:

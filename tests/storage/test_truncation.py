@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ottla.errors import OffsetOutOfRangeError, StorageError
@@ -10,7 +12,7 @@ from ottla.storage.log import Log
 from ottla.testing.runtime import START_MS
 from tests.storage.world import World, append, batch, end_transaction, offsets, read_all
 
-BIG = {"internal_segment_bytes": 400, "index_interval_bytes": 0}
+BIG: dict[str, Any] = {"internal_segment_bytes": 400, "index_interval_bytes": 0}
 
 
 def fill(log: Log, batches: int = 10, count: int = 2) -> None:

@@ -17,6 +17,7 @@ from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.compression import compress
 from ottla.records.legacy import LegacyRecord, build_message_set
+from ottla.storage.fs import Bytes
 from ottla.storage.validation import Origin, Validated, validate
 from ottla.testing.runtime import START_MS
 from tests.storage.world import batch, marker, records_in
@@ -28,7 +29,7 @@ MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, INVALID_TIMESTAMP, INVALID_RECORD = 10, 2, 3
 
 
 def check(
-    data: bytes | bytearray, *, offset: int = 0, epoch: int = 0, origin: Origin = Origin.CLIENT, **config: Any
+    data: Bytes, *, offset: int = 0, epoch: int = 0, origin: Origin = Origin.CLIENT, **config: Any
 ) -> Validated:
     return validate(data, offset, epoch, LogConfig(**config), START_MS, origin)
 
@@ -38,6 +39,10 @@ def code(data: bytes | bytearray, **more: Any) -> int:
     with pytest.raises(BrokerError) as refused:
         check(data, **more)
     return refused.value.code
+
+
+def _compressed(name: str, level: int) -> dict[str, Any]:
+    return {"compression_type": name, f"compression_{name}_level": level}
 
 
 def rebuilt(data: bytes, **fields: int) -> bytes:
@@ -208,9 +213,7 @@ def test_any_other_codec_is_changed_to_the_topics(sent: Codec, wanted: str) -> N
 def test_recompression_uses_the_topics_level(name: str, low: int, high: int) -> None:
     text = b"".join(b"%d and %d, " % (n * n % 997, n) for n in range(2000))
     data = batch(5, value=text)
-    fast, small = (
-        check(data, **{"compression_type": name, f"compression_{name}_level": level}) for level in (low, high)
-    )
+    fast, small = (check(data, **_compressed(name, level)) for level in (low, high))
     assert small.size < fast.size
     is_sound(small)
 
@@ -219,7 +222,7 @@ def test_recompression_uses_the_topics_level(name: str, low: int, high: int) -> 
     ("name", "level"), [("gzip", -1), ("lz4", 9), ("lz4", 17), ("zstd", 3), ("zstd", 22), ("zstd", -131072)]
 )
 def test_every_level_that_a_topic_may_ask_for_works(name: str, level: int) -> None:
-    is_sound(check(batch(5), **{"compression_type": name, f"compression_{name}_level": level}))
+    is_sound(check(batch(5), **_compressed(name, level)))
 
 
 def test_what_grows_past_max_message_bytes_when_unpacked_is_refused() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from ottla.testing.crash import crash_state, crash_states, random_crash
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.history import History
 
 
-def contents(history: History, **kwargs: int) -> list[dict[str, bytes | None]]:
+def contents(history: History, **kwargs: Any) -> list[dict[str, bytes | None]]:
     return [state.image.contents() for state in crash_states(history, **kwargs)]
 
 

@@ -12,7 +12,6 @@ class Peer(Protocol):
     address: str
     client_software_name: str
     client_software_version: str
-    principal: str
 
     def answered(self, call: Call, response: Any) -> None:
         """Take the answer to a call."""

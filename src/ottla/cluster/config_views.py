@@ -63,10 +63,6 @@ class ConfigView:
     synonyms: tuple[ConfigSynonym, ...]  # the strongest first; it gives the value
     sensitive: bool = False  # none of ottla's settings is a secret
 
-    @property
-    def is_default(self) -> bool:
-        return self.source == ConfigSource.DEFAULT
-
 
 def broker_properties(image: ClusterImage, node_id: int, static: Mapping[str, str]) -> dict[str, str]:
     """What a broker's file says, with what was changed since for all brokers and for this one."""

@@ -211,11 +211,10 @@ def to_text(value: Any) -> str:
 
 
 class Effective(NamedTuple):
-    """The value a key has, and the key that gave it."""
+    """The value a key has, and who gave it."""
 
     value: Any
     source: Literal["topic", "broker", "group", "default"]
-    given_by: str
 
 
 def resolve(key: ConfigKey, own: Mapping[str, str], others: Mapping[str, str]) -> Effective:
@@ -224,7 +223,7 @@ def resolve(key: ConfigKey, own: Mapping[str, str], others: Mapping[str, str]) -
     The hidden ones are checked too: a wrong line in a file is wrong even where another line wins over it.
     """
     given = [s for s in key.synonyms if s.name in others]
-    found = [Effective(s.convert(parse(s, others[s.name])), "broker", s.name) for s in given]
+    found = [Effective(s.convert(parse(s, others[s.name])), "broker") for s in given]
     if key.name in own:
-        return Effective(parse(key, own[key.name]), key.scope, key.name)
-    return found[0] if found else Effective(key.default, "default", key.name)
+        return Effective(parse(key, own[key.name]), key.scope)
+    return found[0] if found else Effective(key.default, "default")

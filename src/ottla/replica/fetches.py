@@ -288,7 +288,7 @@ class Fetch:
         partition.metrics.fetch_requests += 1
         return FetchResult(
             entry.partition, 0, found.high_watermark, found.last_stable_offset, found.start_offset,
-            found.aborted if only_committed else None, records, None, -1, size_bytes,
+            found.aborted if only_committed else None, records, None, size_bytes,
         )  # fmt: skip
 
 

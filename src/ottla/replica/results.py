@@ -69,7 +69,6 @@ class FetchResult(NamedTuple):
     aborted: list[AbortedTxn] | None = None  # None where the reader did not ask for committed records only
     records: list[memoryview] | bytes | None = None
     diverging_epoch: EpochEnd | None = None
-    preferred: int = -1
     size_bytes: int = 0
 
 

@@ -63,7 +63,6 @@ class Session:
         self._paused_for: set[str] = set()
         self.is_closing = False
         self.address = "?"
-        self.principal = "User:ANONYMOUS"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.active_ns = 0  # when the last bytes came or went

@@ -16,7 +16,7 @@ class BatchRun:
     """Memory for one run after another: what was received, where its batches lie, and, once they are gathered, what is
     to be written."""
 
-    __slots__ = ("count", "data", "places", "received", "rows", "size")
+    __slots__ = ("count", "data", "places", "received", "rows")
 
     def __init__(self) -> None:
         self.received: Bytes = b""
@@ -24,4 +24,3 @@ class BatchRun:
         self.rows = array("q", bytes(8 * kernel.ROW * MAX_BATCHES))
         self.data = bytearray(MAX_BYTES)
         self.count = 0  # of batches that were received, and then of those that were appended
-        self.size = 0

@@ -43,10 +43,6 @@ class LogCleaner:
         """Whether there is a thread for one more cleaning."""
         return self._config.log_cleaner_enable and len(self._under_way) < self._config.log_cleaner_threads
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self._under_way)
-
     def start(self, logs: Iterable[tuple[Log, int | None]], done: Cleaned) -> Log | None:
         """Begin with the log that needs it most; None when none does, or as many as allowed are under way.
 

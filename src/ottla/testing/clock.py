@@ -30,10 +30,6 @@ class ShiftedTime:
         self.wall_ms = 0
         self.elapsed_ms = 0
 
-    @property
-    def is_shifted(self) -> bool:
-        return bool(self.wall_ms or self.elapsed_ms)
-
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + self.wall_ms
 

@@ -84,7 +84,7 @@ def _unknown(talk: Talk, version: int, topic_id: UUID) -> None:
 
 def _shapes(talk: Talk, version: int, topic_id: UUID, other_id: UUID) -> None:
     good = records(b"v")
-    mixed = {
+    mixed: dict[tuple[str, UUID | None, int], bytes | None] = {
         (NAME, topic_id, 0): good,
         (NAME, topic_id, 7): good,
         (NAME, topic_id, 1): good,
@@ -106,12 +106,14 @@ def _shapes(talk: Talk, version: int, topic_id: UUID, other_id: UUID) -> None:
                 name=NAME,
                 topic_id=topic_id,
                 partition_data=[
-                    PartitionProduceData(index=0, records=good),
-                    PartitionProduceData(index=1, records=good),
+                    PartitionProduceData(index=0, records=memoryview(good)),
+                    PartitionProduceData(index=1, records=memoryview(good)),
                 ],
             ),
             TopicProduceData(
-                name=OTHER, topic_id=other_id, partition_data=[PartitionProduceData(index=0, records=good)]
+                name=OTHER,
+                topic_id=other_id,
+                partition_data=[PartitionProduceData(index=0, records=memoryview(good))],
             ),
         ],
     )

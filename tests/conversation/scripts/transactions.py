@@ -495,10 +495,10 @@ def _describe(talk: Talk) -> None:
                 "a pattern that looks back": r"(d)escribe\1",
             }.items():
                 talk.ask(step, version, _listed({"transactional_id_pattern": pattern}), only=only)
-            fields = {"transactional_id_pattern": "described.*", "state_filters": ["Empty", "Nothing"]}
-            talk.ask("a pattern and states", version, _listed(fields), only=only)
-            fields = {"transactional_id_pattern": "*", "state_filters": ["Nothing"]}
-            talk.ask("neither a pattern nor a state", version, _listed(fields), only=only)
+            both = {"transactional_id_pattern": "described.*", "state_filters": ["Empty", "Nothing"]}
+            talk.ask("a pattern and states", version, _listed(both), only=only)
+            neither = {"transactional_id_pattern": "*", "state_filters": ["Nothing"]}
+            talk.ask("neither a pattern nor a state", version, _listed(neither), only=only)
     talk.request(END, producer.ended(True))
     producer.settle()
     talk.ask("after the end", 0, DescribeTransactionsRequest(transactional_ids=names[:1]))

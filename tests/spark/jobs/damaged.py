@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from ottla.errors import CorruptionError
 from ottla.records import batch
@@ -74,7 +75,7 @@ def _renumber(directory: Path, rng: Random) -> None:
     path = _pick(directory, rng, "*.log")
     assert path is not None
     data = bytearray(path.read_bytes())
-    found = []
+    found: list[Any] = []
     with suppress(CorruptionError):  # of an earlier damage
         found.extend(read_batches(bytes(data)))
     for position, header in rng.sample(found, min(len(found), rng.choice([1, 3, 20]))):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import DataDir, Partition, partitions_of, resolve
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.storage.fs import RealFileSystem
 
 FS = RealFileSystem()
@@ -25,10 +27,11 @@ ROWS = pa.schema(
 )
 
 
-class Here:
+class Here(SparkMaster):
     """A place where jobs run that is there already, and stays."""
 
     def __init__(self, spark: SparkSession) -> None:
+        super().__init__()
         self._spark = spark
 
     @contextmanager
@@ -47,9 +50,9 @@ def tree(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
-def records(path: Path) -> dict[str, list[tuple[object, ...]]]:
+def records(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """What the plain reader gives, by partition."""
-    found = {}
+    found: dict[str, list[tuple[Any, ...]]] = {}
     for partition in partitions_of(FS, target_at(path)):
         found[partition.name] = rows = []
         for item in dump_records(FS, partition, Query()):

@@ -98,7 +98,9 @@ def test_a_topic_that_is_not_there_is_told(command: str, broker: EmbeddedBroker,
 
 
 def test_a_broker_that_does_not_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(Cluster.__init__.__kwdefaults__, "timeout_s", 1.0)  # it hopes for a minute otherwise
+    defaults = Cluster.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "timeout_s", 1.0)  # it hopes for a minute otherwise
     broker = EmbeddedBroker()  # its port is nobody else's
     pipeline = write_pipeline(tmp_path, broker, "topic")
     done = ottla("run", pipeline.file)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.client.transactions import end_transaction
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.sinks.topic import TopicTarget
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import KilledHere, Steps, orders, produce, run_here, write_pipeline
@@ -67,7 +68,7 @@ def test_a_driver_that_dies_between_two_tasks_transactions_finishes_the_rest(
     produce(broker, topic, [b"0", b"1"], 0)
     produce(broker, topic, [b"2", b"3"], 1)
     ended: list[object] = []
-    end = sending.end_transaction
+    end = end_transaction
 
     def dies_at_the_second(*args: object, **kwargs: object) -> None:
         if ended:

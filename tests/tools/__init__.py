@@ -1,0 +1,1 @@
+"""The checks that `make lint` runs beside other people's."""
