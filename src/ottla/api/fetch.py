@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import NamedTuple, TypeVar
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, PENDING, Call
-from ottla.api.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    Followed,
-    Key,
+from ottla.api.fetch_contexts import (
+    FEW,
+    SLICE,
+    TOPIC_IDS_SINCE,
+    FetchContext,
+    context_of,
+    context_slowly,
+    is_large,
 )
+from ottla.api.fetch_sessions import NO_SESSION, Followed, Key
 from ottla.api.old_messages import Converted, Fetched, convert
 from ottla.api.registry import api
 from ottla.api.services import Services
@@ -36,13 +36,11 @@ from ottla.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
-from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import FetchEntry, FetchParams, FetchResult
 from ottla.slices import Steps
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
@@ -52,35 +50,20 @@ CONSUMER = -1  # the replica id of those who are no replica
 
 _MAX_BYTES_SINCE = 3
 _V2_SINCE = 4
-_SESSIONS_SINCE = 7
 _ZSTD_SINCE = 10
-_TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _NODE_ENDPOINTS_SINCE = 16
-_FEW = 500  # partitions that are looked at in one go
-_SLICE = 200  # of more than that
 _FREED = 5000
 
-
-Topic = TypeVar("Topic")
-Entry = TypeVar("Entry")
 
 _logger = logging.getLogger(__name__)
 
 
-class _Context(NamedTuple):
-    """What this request is about: the partitions to read, and the session it belongs to, if any."""
-
-    partitions: dict[Key, Followed]
-    session: FetchSession | None  # of an incremental request
-    begins_session: bool = False
-
-
 @api(KEY)
 def fetch(services: Services, call: Call, request: FetchRequest) -> object:
-    if _is_large(services, request):
+    if is_large(services, request):
         return answer_in_slices(services, call, _fetch_slowly(services, call, request))
-    context = _context(services, call, request)
+    context = context_of(services, call, request)
     if isinstance(context, ErrorCode):
         return _refused(context)
     return _Fetch(services, call, context).run(request)
@@ -90,154 +73,15 @@ def _refused(code: ErrorCode) -> FetchResponse:
     return FetchResponse(error_code=code, session_id=NO_SESSION, responses=[])
 
 
-def _is_large(services: Services, request: FetchRequest) -> bool:
-    """Whether a request is about very many partitions, of its own or of its session."""
-    count = len(request.topics)
-    for topic in request.topics:
-        count += len(topic.partitions)
-    if request.forgotten_topics_data:
-        for forgotten in request.forgotten_topics_data:
-            count += 1 + len(forgotten.partitions)
-    return count > _FEW or (
-        request.session_id != NO_SESSION and services.fetch_sessions.size_of(request.session_id) > _FEW
-    )
-
-
-def _context(services: Services, call: Call, request: FetchRequest) -> _Context | ErrorCode:
-    wanted = _wanted(services, call, request.topics)
-    if _is_full(call, request):
-        return _full_context(services, call, request, dict(wanted))
-    session = _session(services, call, request)
-    if isinstance(session, ErrorCode):
-        return session
-    had = len(session.partitions)
-    session.change(wanted, _forgotten(call, request.forgotten_topics_data))
-    return _incremental_context(services, session, had)
-
-
-def _is_full(call: Call, request: FetchRequest) -> bool:
-    """Whether a request says all that its client wants."""
-    return call.version < _SESSIONS_SINCE or request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH)
-
-
-def _full_context(
-    services: Services, call: Call, request: FetchRequest, partitions: dict[Key, Followed]
-) -> _Context:
-    if call.version < _SESSIONS_SINCE:
-        return _Context(partitions, None)
-    services.fetch_sessions.remove(request.session_id)
-    return _Context(partitions, None, begins_session=request.session_epoch == INITIAL_EPOCH)
-
-
-def _session(services: Services, call: Call, request: FetchRequest) -> FetchSession | ErrorCode:
-    """The session of an incremental request; its next one must say the next epoch."""
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    session = services.fetch_sessions.use(request.session_id, request.session_epoch, uses_topic_ids=by_id)
-    if not isinstance(session, ErrorCode):
-        session.next_epoch()
-    return session
-
-
-def _incremental_context(services: Services, session: FetchSession, had: int) -> _Context | ErrorCode:
-    """Of a session that had so many partitions and has been changed."""
-    cache = services.fetch_sessions
-    if len(session.partitions) > had and cache.drop_if_too_large(session):
-        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    if not session.partitions:
-        cache.remove(session.session_id)
-        return _Context({}, None)
-    if session.uses_topic_ids:
-        _resolve(services, session)
-    return _Context(dict(session.partitions), session)
-
-
-def _context_slowly(
-    services: Services, call: Call, request: FetchRequest
-) -> Generator[None, None, _Context | ErrorCode]:
-    wanted = _sliced(request.topics, partial(_wanted, services, call))
-    if _is_full(call, request):
-        partitions: dict[Key, Followed] = {}
-        for some in wanted:
-            partitions.update(some)
-            yield
-        return _full_context(services, call, request, partitions)
-    session = _session(services, call, request)
-    if isinstance(session, ErrorCode):
-        return session
-    had = len(session.partitions)
-    for some in wanted:
-        session.change(some, ())
-        yield
-    for gone in _sliced(request.forgotten_topics_data, partial(_forgotten, call)):
-        session.change((), gone)
-        yield
-    return _incremental_context(services, session, had)
-
-
-def _sliced(
-    topics: list[Topic], entries_of: Callable[[list[Topic]], Iterable[Entry]]
-) -> Iterator[list[Entry]]:
-    """What is said of topics, some of it at a time: also where there is nothing in very many of them."""
-    for start in range(0, len(topics), _SLICE):
-        entries = iter(entries_of(topics[start : start + _SLICE]))
-        some = list(islice(entries, _SLICE))
-        yield some
-        while some:
-            some = list(islice(entries, _SLICE))
-            yield some
-
-
-def _wanted(services: Services, call: Call, topics: Iterable[FetchTopic]) -> Iterable[tuple[Key, Followed]]:
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    image = services.metadata.image
-    for topic in topics:
-        name: str | None = topic.topic
-        topic_id: uuid.UUID | None = None
-        if by_id:
-            topic_id = topic.topic_id
-            found = image.topic_by_id(topic_id)
-            name = None if found is None else found.name
-        for wanted in topic.partitions:
-            key = (topic_id or topic.topic, wanted.partition)
-            yield (
-                key,
-                Followed(
-                    name,
-                    topic_id,
-                    wanted.partition,
-                    wanted.fetch_offset,
-                    wanted.partition_max_bytes,
-                    max(wanted.current_leader_epoch, NO_EPOCH),
-                    max(wanted.last_fetched_epoch, NO_EPOCH),
-                ),
-            )
-
-
-def _forgotten(call: Call, topics: Iterable[ForgottenTopic]) -> Iterable[Key]:
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    for topic in topics:
-        for partition in topic.partitions:
-            yield ((topic.topic_id or "") if by_id else topic.topic), partition
-
-
-def _resolve(services: Services, session: FetchSession) -> None:
-    """A topic that was not known when it was asked for may be by now."""
-    image = services.metadata.image
-    for followed in session.partitions.values():
-        if followed.topic is None:
-            found = image.topic_by_id(followed.topic_id)
-            followed.topic = None if found is None else found.name
-
-
 def _fetch_slowly(services: Services, call: Call, request: FetchRequest) -> Steps:
     """A fetch of very many partitions: all that is done for each of them is done in slices."""
-    context = yield from _context_slowly(services, call, request)
+    context = yield from context_slowly(services, call, request)
     if isinstance(context, ErrorCode):
         return _refused(context)
     under_way = _Fetch(services, call, context)
     under_way.prepare(request)
     partitions = iter(context.partitions.items())
-    while some := list(islice(partitions, _SLICE)):
+    while some := list(islice(partitions, SLICE)):
         under_way.look_at(some)
         yield
     under_way.read_slowly()
@@ -251,7 +95,7 @@ class _Fetch:
         "_call", "_context", "_converted", "_entries", "_is_replica", "_keys", "_params", "_refusals", "_services",
     )  # fmt: skip
 
-    def __init__(self, services: Services, call: Call, context: _Context) -> None:
+    def __init__(self, services: Services, call: Call, context: FetchContext) -> None:
         self._services = services
         self._call = call
         self._context = context
@@ -386,7 +230,7 @@ class _Fetch:
     def _respond_slowly(self, results: list[FetchResult]) -> None:
         call = self._call
         if call.is_open:
-            call.is_large = len(self._context.partitions) > _FEW
+            call.is_large = len(self._context.partitions) > FEW
             steps = self._response_slowly(results)
             self._services.slices.add(steps, call.reply, lambda: call.reply(CLOSE_CONNECTION), call)
 
@@ -396,9 +240,9 @@ class _Fetch:
         partitions = iter(self._context.partitions.items())
         topics: dict[uuid.UUID | str, FetchableTopicResponse] = {}
         found: dict[Key, FetchResult] = {}
-        while some := list(islice(partitions, _SLICE)):
+        while some := list(islice(partitions, SLICE)):
             # Of both there are as many in the same order, but for those that were refused.
-            found.update(islice(answered, _SLICE))
+            found.update(islice(answered, SLICE))
             self._tell(response, topics, found, some)
             for key, _ in some:
                 found.pop(key, None)
@@ -452,7 +296,7 @@ class _Fetch:
         if context.session is not None:
             response.session_id = context.session.session_id
         elif context.begins_session:
-            by_id = self._call.version >= _TOPIC_IDS_SINCE
+            by_id = self._call.version >= TOPIC_IDS_SINCE
             response.session_id = self._services.fetch_sessions.begin(
                 context.partitions, uses_topic_ids=by_id
             )

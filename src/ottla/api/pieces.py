@@ -122,7 +122,6 @@ class _InPieces:
         call.on_closed = self._closed
         peer = call.peer
         self.address = peer.address
-        self.principal = peer.principal
         self.client_software_name = peer.client_software_name
         self.client_software_version = peer.client_software_version
 

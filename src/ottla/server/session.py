@@ -38,9 +38,6 @@ FEW_ELEMENTS: Final = 500  # of a request that is handled at once
 log = logging.getLogger(__name__)
 
 
-def _nothing(_: object) -> None: ...
-
-
 class Session:
     """A connection. Made by the listener when a client connects."""
 
@@ -118,7 +115,7 @@ class Session:
             else:
                 reader.park()
         except (DecodeError, ProtocolError, UnknownRequestError) as error:
-            self._refuse(str(error))
+            self.refuse(str(error))
         finally:
             self._in_turn = False
         if self._out:
@@ -211,21 +208,13 @@ class Session:
         self._done_ns = self._clock_ns()
         if not large.has_room(len(view)):
             self._reader.put_back(view)
-            large.wait(self._next_entries)
+            large.wait(lambda: self._resume("entries"))
             return
         call.size_bytes = len(view)
         call.received_ns = now_ns
         self._waiting.append(call)
         self._large = LargeRequest(large, self, call, self._reader.keep(view))
         self._large.begin(self._dispatcher.large(call.route), position)
-
-    def _next_entries(self) -> None:
-        """There is room for a large request, or the one that was here is done."""
-        self._resume("entries")
-
-    def refuse(self, why: str) -> None:
-        """End the connection because of what was received."""
-        self._refuse(why)
 
     def _take_run(self) -> bool:
         """Do the Produce requests at the head of the line that can be done as one, if there are any."""
@@ -289,7 +278,7 @@ class Session:
                 call.held_bytes += sum(map(len, parts))
                 self._encoded(call, parts)
             if call.is_large:
-                slices.add(take_apart(response), _nothing, self.close, call)
+                slices.add(take_apart(response), lambda _: None, self.close, call)
 
         slices.add(steps, done, self.close, call)
 
@@ -381,7 +370,8 @@ class Session:
         self._pause("throttle")
         self._dispatcher.services.runtime.call_later(throttle_ms, lambda: self._resume("throttle"))
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
+        """End the connection because of what was received."""
         log.warning("closing the connection from %s: %s", self.address, why)
         self.close()
 
