@@ -59,7 +59,7 @@ class Slices:
         until_ms = self._runtime.monotonic_ms() + _TURN_MS
         begun, waiting = self._begun, self._waiting
         while begun or waiting:
-            if waiting and len(begun) < _AT_ONCE:
+            while waiting and len(begun) < _AT_ONCE:
                 begun.append(waiting.popleft())
             self._step(begun.popleft())
             if self._runtime.monotonic_ms() >= until_ms:

@@ -44,6 +44,7 @@ from ottla.slices import Steps
 from ottla.storage.layout import is_topic_name
 
 MAX_SETTINGS = 90_000  # in one answer; a small request must not be able to ask for any amount of memory
+_CHECKED = 2000  # resources that are looked at in one step
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 
@@ -94,14 +95,18 @@ def describe_configs(services: Services, call: Call, request: DescribeConfigsReq
 
 
 def _response(services: Services, call: Call, request: DescribeConfigsRequest) -> Steps:
-    known = set(ConfigResource)
+    known = set(map(int, ConfigResource))
     answer = _Answer(services, call, request).of
-    if any(resource.resource_type not in known for resource in request.resources):
-        # Kafka fails the request as a whole.
-        error = InvalidRequestError("Settings belong to a topic or a broker.")
-        answer = partial(_failed, error=error)
+    resources = request.resources
+    for start in range(0, len(resources), _CHECKED):
+        if start:
+            yield
+        if any(resource.resource_type not in known for resource in resources[start : start + _CHECKED]):
+            # Kafka fails the request as a whole.
+            error = InvalidRequestError("Settings belong to a topic or a broker.")
+            answer = partial(_failed, error=error)
     results = []
-    for resource in request.resources:
+    for resource in resources:
         results.append(answer(resource))
         if len(results) % SLICE == 0:
             yield

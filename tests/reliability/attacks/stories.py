@@ -11,7 +11,9 @@ from functools import partial
 
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks import (
+    large_requests,
     long_polls,
+    metadata,
     old_fetches,
     old_messages,
     packed_batches,
@@ -32,6 +34,8 @@ ATTACKS: dict[str, Attack] = {
     "long polls": long_polls.attack,
     "scrapes": scrapes.attack,
     "producer ids": producer_ids.attack,
+    "large requests": large_requests.attack,
+    "metadata": metadata.attack,
 }
 WORST_MS: dict[str, float] = {}  # what was measured, for whoever wants to print it
 
