@@ -11,6 +11,7 @@ import pytest
 from ottla.protocol import frame
 from ottla.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -21,7 +22,7 @@ from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.wire import FETCH, PRODUCE, Wire, produce, records, wait_until
 
-METADATA, OFFSET_COMMIT, ALTER_CONFIGS = 3, 8, 33
+METADATA, OFFSET_COMMIT, FIND_COORDINATOR, ALTER_CONFIGS = 3, 8, 10, 33
 TOPIC = "many"
 PARTITIONS = 1200
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -33,7 +34,10 @@ def broker() -> Iterator[EmbeddedBroker]:
     settings = {"auto.create.topics.enable": "false", "log.cleaner.enable": "false"}
     with EmbeddedBroker(settings) as broker:
         broker.create_topic(TOPIC, PARTITIONS)
+        garbage = broker.broker.garbage
+        broker.call(garbage.take_over)  # as `ottla serve` does
         yield broker
+        garbage.give_back()
 
 
 def names(count: int) -> MetadataRequest:
@@ -142,13 +146,8 @@ def test_offsets_of_very_many_partitions_are_committed(broker: EmbeddedBroker) -
         topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=entries)],
     )
     with Wire(broker) as wire:
-        found: list[Any] = []
-
-        def is_taken() -> bool:
-            found[:] = wire.ask(OFFSET_COMMIT, 8, request).topics[0].partitions
-            return found[0].error_code == 0  # not before the group is looked after
-
-        wait_until(is_taken)
+        wire.ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+        found = wire.ask(OFFSET_COMMIT, 8, request).topics[0].partitions
     codes = [partition.error_code for partition in found]
     assert codes == [0] * PARTITIONS + [UNKNOWN_TOPIC_OR_PARTITION] * PARTITIONS
 
