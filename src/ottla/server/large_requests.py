@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ottla.api.call import Call
 from ottla.protocol.buffers import MemoryBudget
 from ottla.protocol.codec import MAX_ELEMENTS, DecodeError
+from ottla.server.dispatch import LargeRoute, Route
 from ottla.slices import Slices, Steps
-
-if TYPE_CHECKING:
-    from ottla.server.dispatch import LargeRoute
-    from ottla.server.session import Session
 
 _TOO_MANY: Final = "{} has {} entries; a request of this kind may have {}. Send several smaller ones"
 ELEMENT_BYTES: Final = 400  # of memory, for an element of a request and what is made for its answer
 MAX_BYTES: Final = 64 << 20  # of all of them; one may always be there, whatever its size
+
+
+class Connection(Protocol):
+    """Where such a request came from."""
+
+    def handle(self, call: Call, route: Route) -> None: ...
+
+    def refuse(self, why: str) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class LargeRequests:
@@ -61,38 +68,48 @@ def charge_of(frame_bytes: int, elements: int = MAX_ELEMENTS) -> int:
 class LargeRequest:
     """One of them, until it is answered or its client has gone."""
 
-    def __init__(self, large: LargeRequests, session: Session, call: Call, frame: memoryview) -> None:
+    def __init__(self, large: LargeRequests, connection: Connection, call: Call, frame: memoryview) -> None:
         self.call = call
         self._large = large
-        self._session = session
+        self._connection = connection
         self._frame = frame
         self._charged_bytes = charge_of(len(frame))
         large.charge(self._charged_bytes)
 
     def begin(self, route: LargeRoute, position: int) -> None:
-        session, call = self._session, self.call
+        connection, call = self._connection, self.call
 
         def decoded(error: DecodeError | None) -> None:
             if error is not None:
-                session.refuse(str(error))
-            else:
-                session.handle(call, route.route)
+                connection.refuse(str(error))
+            elif call.is_open:
+                connection.handle(call, route.route)
 
-        self._large.slices.add(self._decode(route, position), decoded, session.abort, call)
+        self._large.slices.add(self._decode(route, position), decoded, connection.abort, call)
 
     def _decode(self, route: LargeRoute, position: int) -> Steps:
-        try:
-            self.call.request, elements = yield from route.decode_slowly(self._frame, position)
-            if elements > route.max_elements:
-                raise DecodeError(_TOO_MANY.format(self.call, elements, route.max_elements))
-        except DecodeError as error:
-            return error
-        needed_bytes = charge_of(len(self._frame), elements)
+        """Read the request; nothing more is done for a client that goes meanwhile."""
+        call, steps = self.call, route.decode_slowly(self._frame, position)
+        while call.is_open:
+            try:
+                next(steps)
+            except StopIteration as end:
+                call.request, elements = end.value
+                if elements > route.max_elements:
+                    return DecodeError(_TOO_MANY.format(call, elements, route.max_elements))
+                self._charge_less(charge_of(len(self._frame), elements))
+                break
+            except DecodeError as error:
+                return error
+            yield
+        return None
+
+    def _charge_less(self, needed_bytes: int) -> None:
+        """It is known now what it needs."""
         spare_bytes = self._charged_bytes - needed_bytes
-        if spare_bytes > 0 and self._charged_bytes:
+        if spare_bytes > 0:
             self._charged_bytes = needed_bytes
             self._large.release(spare_bytes)
-        return None
 
     def end(self) -> None:
         """Give its memory back, and let the next one come."""
