@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 from ottla.protocol.message import Message
@@ -32,13 +33,13 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
     count = max(5_000, int(ENTRIES * share))
     requests = _requests(count)
     chance.shuffle(requests)
-    wires = [(Wire(broker), key, version) for key, version, _ in requests]
-    for (wire, key, version), (_, _, request) in zip(wires, requests, strict=True):
-        wire.send(key, version, request)
-    for wire, key, version in wires:
-        answer = wire.receive(key, version)[1]
-        assert _entries(key, answer) == count, (key, version)
-        wire.socket.close()
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker)) for _ in requests]
+        wires[0].ask(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+        for wire, (key, version, request) in zip(wires, requests, strict=True):
+            wire.send(key, version, request)
+        for wire, (key, version, _) in zip(wires, requests, strict=True):
+            assert _entries(key, wire.receive(key, version)[1]) == count, (key, version)
     _follow(broker, min(count, 20_000))
     budget = broker.broker.listener.budget
     wait_until(lambda: budget.used_bytes < MIB)
