@@ -33,6 +33,7 @@ from ottla.cluster.outcome import Outcome
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -58,9 +59,13 @@ def metadata(services: Services, call: Call, request: MetadataRequest) -> object
 
 
 def _response(services: Services, call: Call, request: MetadataRequest) -> Steps:
-    malformed = yield from _malformed(call, request)
-    if malformed is not None:
-        return malformed
+    asked, wrong = request.topics or [], ErrorCode.NONE
+    for start in range(0, len(asked), _CHECKED):
+        if start:
+            yield
+        wrong = _malformed(call, asked[start : start + _CHECKED]) or wrong
+    if wrong:
+        return (yield from _refusal(asked, wrong))
     image = services.metadata.image
     return MetadataResponse(
         brokers=[
@@ -76,29 +81,25 @@ def _response(services: Services, call: Call, request: MetadataRequest) -> Steps
     )
 
 
-def _malformed(call: Call, request: MetadataRequest) -> Generator[None, None, MetadataResponse | None]:
-    """Topics given in a way that the version does not have. Kafka fails the request as a whole."""
+def _malformed(call: Call, asked: list[MetadataRequestTopic]) -> ErrorCode:
+    """What is wrong if topics are given in a way that the version does not have."""
     code = ErrorCode.NONE
-    has_ids = call.version >= _TOPIC_IDS_SINCE
-    asked = request.topics or []
-    for start in range(0, len(asked), _CHECKED):
-        if start:
-            yield
-        for topic in asked[start : start + _CHECKED]:
-            if topic.name is None or topic.topic_id is not None:
-                if not has_ids:
-                    code = ErrorCode.INVALID_REQUEST
-                elif topic.topic_id is None:
-                    code = ErrorCode.UNKNOWN_SERVER_ERROR
-    if code is ErrorCode.NONE:
-        return None
+    for topic in asked:
+        if topic.name is None or topic.topic_id is not None:
+            if call.version < _TOPIC_IDS_SINCE:
+                code = ErrorCode.INVALID_REQUEST
+            elif topic.topic_id is None:
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return code
+
+
+def _refusal(asked: list[MetadataRequestTopic], code: ErrorCode) -> Generator[None, None, MetadataResponse]:
+    """Kafka fails such a request as a whole."""
     answers = []
-    for start in range(0, len(asked), SLICE):
-        answers += [
-            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in asked[start : start + SLICE]
-        ]
-        yield
+    for topic in asked:
+        answers.append(MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id))
+        if len(answers) % SLICE == 0:
+            yield
     return MetadataResponse(error_code=code, topics=answers)
 
 
@@ -138,7 +139,9 @@ class _Answer:
         answers = []
         for _, topic in sorted(self._image.topics.items()):
             if self._visible(topic.name) and not self._is_new(topic):
-                answers.append((yield from self._topic(topic)))
+                answers.append(self._small_topic(topic) or (yield from self._topic(topic)))
+                if self._has_done(0):
+                    yield
         return answers
 
     def _by_ids(self, ids: set[uuid.UUID]) -> Generator[None, None, list[MetadataResponseTopic]]:
@@ -152,7 +155,9 @@ class _Answer:
                 if self._has_done(1):
                     yield
             else:
-                answers.append((yield from self._topic(found)))
+                answers.append(self._small_topic(found) or (yield from self._topic(found)))
+                if self._has_done(0):
+                    yield
         return answers
 
     def _visible(self, name: str) -> bool:
@@ -168,8 +173,7 @@ class _Answer:
             elif self._is_new(topic):
                 new.append(self._missing(name, refused=False))
             else:
-                found.append((yield from self._topic(topic)))
-                continue
+                found.append(self._small_topic(topic) or (yield from self._topic(topic)))
             if self._has_done(1):
                 yield
         creates = self._request.allow_auto_topic_creation
@@ -202,12 +206,23 @@ class _Answer:
         answer.topic_authorized_operations = self._operations(name)
         return answer
 
+    def _small_topic(self, topic: TopicInfo) -> MetadataResponseTopic | None:
+        """A topic that is told of in one go, as nearly all are."""
+        if len(topic.partitions) > SLICE:
+            return None
+        self._room -= len(topic.partitions)
+        partitions = [self._partition(topic.name, *numbered) for numbered in enumerate(topic.partitions)]
+        return self._with(topic, partitions)
+
     def _topic(self, topic: TopicInfo) -> Generator[None, None, MetadataResponseTopic]:
         partitions = []
         for index, partition in enumerate(topic.partitions):
             partitions.append(self._partition(topic.name, index, partition))
             if self._has_done(1):
                 yield
+        return self._with(topic, partitions)
+
+    def _with(self, topic: TopicInfo, partitions: list[MetadataResponsePartition]) -> MetadataResponseTopic:
         return MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,

@@ -21,7 +21,7 @@ def answer_in_slices(services: Services, call: Call, steps: Steps) -> Any:
         next(steps)
     except StopIteration as end:
         return end.value
-    call.is_slow = True
+    call.is_slow = call.is_large = True
 
     def done(response: object) -> None:
         if response is not PENDING:

@@ -21,9 +21,9 @@ from ottla.protocol.frame import Respond, RespondSlowly
 
 __all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
 
-_PRODUCE, _FETCH, _OFFSET_COMMIT, _HEARTBEAT = 0, 1, 8, 12
+_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT = 0, 1, 3, 8, 12
 _API_VERSIONS = 18
-_HOT = frozenset((_PRODUCE, _FETCH, _OFFSET_COMMIT, _HEARTBEAT))
+_HOT = frozenset((_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT))
 
 log = logging.getLogger(__name__)
 
