@@ -40,6 +40,7 @@ from ottla.server.listener import Listener
 from ottla.server.loop import AsyncRuntime
 from ottla.server.nudge import POLL_MS, Nudges
 from ottla.server.peers import Peers
+from ottla.slices import Slices
 from ottla.storage import opened_dir
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import PID_FILE
@@ -178,9 +179,11 @@ class Broker:
             groups=groups,
             transactions=transactions,
             verifier=Verifier(transactions, self.replicas, peers, config.node_id),
+            slices=Slices(self.runtime, self.runtime.watch),
             watch=self.runtime.watch,
             max_partitions=shares.partitions if config.max_partitions < 0 else config.max_partitions,
         )
+        self.replicas.fetches.slices = self.services.slices
         dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
         budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)

@@ -78,6 +78,16 @@ class StallWatch:
             self._longest_unit_ns = took_ns
             self._cause = cause
 
+    def note_since(self, cause: object, began_ns: int) -> None:
+        """The same of what began at a time that `now_ns` gave."""
+        took_ns = time.monotonic_ns() - began_ns
+        if took_ns > RESOLUTION_NS:
+            self.note(cause, took_ns)
+
+    @staticmethod
+    def now_ns() -> int:
+        return time.monotonic_ns()
+
     def run(self, callback: Callable[[], None]) -> None:
         """Do a piece of work that has a name."""
         self.enter()

@@ -26,6 +26,8 @@ from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
+from ottla.slices import Slices
+from ottla.stall_watch import StallWatch
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
@@ -116,6 +118,7 @@ class World:
             groups=groups,
             transactions=transactions,
             verifier=Verifier(transactions, self.replicas, peers, NODE),
+            slices=Slices(self.runtime, StallWatch()),
         )
         self.replicas.apply_image(None, self.image)
         self.metadata.subscribe(self._apply)

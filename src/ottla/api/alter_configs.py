@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, cast
 
 from ottla.api.access import Operation
 from ottla.api.call import PENDING, Call
 from ottla.api.configs import NOT_THERE, ConfigResource, broker_number, configs_refusal
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster import config_changes
 from ottla.cluster.config_changes import (
     Alteration,
@@ -31,7 +32,10 @@ from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import alter_configs as whole
 from ottla.protocol.messages import incremental_alter_configs as incremental
+from ottla.slices import Steps
 from ottla.storage.layout import is_topic_name
+
+_Answer = whole.AlterConfigsResourceResponse
 
 log = logging.getLogger(__name__)
 
@@ -45,18 +49,9 @@ class _Wanted(NamedTuple):
     whole: bool
 
 
-class _Answer(NamedTuple):
-    """What became of one."""
-
-    resource_type: int
-    resource_name: str
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = None
-
-
 @api(33)
 def alter_configs(services: Services, call: Call, request: whole.AlterConfigsRequest) -> object:
-    wanted = [
+    wanted = (
         _Wanted(
             resource.resource_type,
             resource.resource_name,
@@ -64,21 +59,21 @@ def alter_configs(services: Services, call: Call, request: whole.AlterConfigsReq
             whole=True,
         )
         for resource in request.resources
-    ]
+    )
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
 
     def reply(answers: list[_Answer]) -> None:
-        responses = [whole.AlterConfigsResourceResponse(**answer._asdict()) for answer in answers]
-        call.reply(whole.AlterConfigsResponse(responses=responses))
+        call.reply(whole.AlterConfigsResponse(responses=answers))
 
-    _alter(services, call, wanted, request.validate_only, reply)
-    return PENDING
+    steps = _alter(services, call, wanted, counts, request.validate_only, reply)
+    return answer_in_slices(services, call, steps)
 
 
 @api(44)
 def incremental_alter_configs(
     services: Services, call: Call, request: incremental.IncrementalAlterConfigsRequest
 ) -> object:
-    wanted = [
+    wanted = (
         _Wanted(
             resource.resource_type,
             resource.resource_name,
@@ -86,42 +81,45 @@ def incremental_alter_configs(
             whole=False,
         )
         for resource in request.resources
-    ]
+    )
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
 
     def reply(answers: list[_Answer]) -> None:
-        responses = [incremental.AlterConfigsResourceResponse(**answer._asdict()) for answer in answers]
-        call.reply(incremental.IncrementalAlterConfigsResponse(responses=responses))
+        # They have the same fields.
+        call.reply(incremental.IncrementalAlterConfigsResponse(responses=cast(Any, answers)))
 
-    _alter(services, call, wanted, request.validate_only, reply)
-    return PENDING
+    steps = _alter(services, call, wanted, counts, request.validate_only, reply)
+    return answer_in_slices(services, call, steps)
 
 
 def _alter(
     services: Services,
     call: Call,
-    wanted: list[_Wanted],
+    wanted: Iterable[_Wanted],
+    counts: Counter[tuple[int, str]],
     validate_only: bool,
     reply: Callable[[list[_Answer]], None],
-) -> None:
+) -> Steps:
     """Refuse what is not ours to change, let the cluster change the rest, and answer in the order asked."""
-    counts = Counter((one.resource_type, one.name) for one in wanted)
     answers: list[_Answer] = []
-    places: list[int] = []  # of the alterations, among the answers
+    places: list[_Answer] = []  # of the alterations
     alterations: list[Alterations] = []
     for one in wanted:
-        answer = _Answer(one.resource_type, one.name)
+        answer = _Answer(resource_type=one.resource_type, resource_name=one.name, error_message=None)
         refusal = configs_refusal(services, call, Operation.ALTER_CONFIGS, one.resource_type, one.name)
         if refusal is not ErrorCode.NONE:
-            answer = answer._replace(error_code=refusal, error_message="Authorization failed.")
+            answer.error_code, answer.error_message = refusal, "Authorization failed."
         else:
             try:
                 if counts[one.resource_type, one.name] > 1:
                     raise InvalidRequestError("Each resource may be given only once.")
                 alterations.append(_alteration(services, one))
-                places.append(len(answers))
+                places.append(answer)
             except BrokerError as error:
-                answer = answer._replace(error_code=error.code, error_message=str(error))
+                answer.error_code, answer.error_message = error.code, str(error)
         answers.append(answer)
+        if len(answers) % SLICE == 0:
+            yield
 
     def command(image: ClusterImage) -> Outcome:
         config = services.metadata.config
@@ -130,19 +128,19 @@ def _alter(
     def done(outcome: Outcome | None, error: BaseException | None) -> None:
         if outcome is None:
             log.error("settings could not be changed", exc_info=error)
-        for number, place in enumerate(places):
-            code, message = (
-                (ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
-                if outcome is None
-                else (outcome.results[number].error_code, outcome.results[number].error_message)
-            )
-            answers[place] = answers[place]._replace(error_code=code, error_message=message)
+        for number, answer in enumerate(places):
+            if outcome is None:
+                answer.error_code, answer.error_message = ErrorCode.UNKNOWN_SERVER_ERROR, str(error)
+            else:
+                result = outcome.results[number]
+                answer.error_code, answer.error_message = result.error_code, result.error_message
         reply(answers)
 
     if alterations:
         services.metadata.change(command, done)
     else:
         reply(answers)
+    return PENDING
 
 
 def _alteration(services: Services, one: _Wanted) -> Alterations:

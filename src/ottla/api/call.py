@@ -27,9 +27,9 @@ class Call:
     """
 
     __slots__ = (
-        "answer_bytes", "api_key", "client_id", "correlation_id", "held_bytes", "is_answered", "is_open", "is_slow",
-        "local_done_ns", "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes", "started_ns",
-        "throttle_ms", "version",
+        "answer_bytes", "api_key", "client_id", "correlation_id", "held_bytes", "is_answered", "is_large", "is_open",
+        "is_slow", "local_done_ns", "on_closed", "parts", "peer", "received_ns", "request", "route", "size_bytes",
+        "started_ns", "throttle_ms", "version",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +54,7 @@ class Call:
         self.held_bytes = 0  # of the answer that were made for it, and are counted until they are sent
         self.is_answered = False
         self.is_open = True
+        self.is_large = False  # the answer has very many entries: its bytes are made in slices
         self.is_slow = (
             False  # it holds memory while it waits: no more is read from its connection until it is answered
         )

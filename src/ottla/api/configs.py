@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from enum import IntEnum
+from functools import partial
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster.config_views import (
     ConfigView,
     broker_config_views,
@@ -38,9 +40,11 @@ from ottla.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ottla.slices import Steps
 from ottla.storage.layout import is_topic_name
 
 MAX_SETTINGS = 90_000  # in one answer; a small request must not be able to ask for any amount of memory
+_CHECKED = 2000  # resources that are looked at in one step
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 
@@ -86,16 +90,27 @@ def broker_number(services: Services, name: str) -> int | None:
 
 
 @api(32)
-def describe_configs(
-    services: Services, call: Call, request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
-    known = set(ConfigResource)
-    if any(resource.resource_type not in known for resource in request.resources):
-        # Kafka fails the request as a whole.
-        error = InvalidRequestError("Settings belong to a topic or a broker.")
-        return DescribeConfigsResponse(results=[_failed(one, error) for one in request.resources])
-    answer = _Answer(services, call, request)
-    return DescribeConfigsResponse(results=[answer.of(resource) for resource in request.resources])
+def describe_configs(services: Services, call: Call, request: DescribeConfigsRequest) -> object:
+    return answer_in_slices(services, call, _response(services, call, request))
+
+
+def _response(services: Services, call: Call, request: DescribeConfigsRequest) -> Steps:
+    known = set(map(int, ConfigResource))
+    answer = _Answer(services, call, request).of
+    resources = request.resources
+    for start in range(0, len(resources), _CHECKED):
+        if start:
+            yield
+        if any(resource.resource_type not in known for resource in resources[start : start + _CHECKED]):
+            # Kafka fails the request as a whole.
+            error = InvalidRequestError("Settings belong to a topic or a broker.")
+            answer = partial(_failed, error=error)
+    results = []
+    for resource in resources:
+        results.append(answer(resource))
+        if len(results) % SLICE == 0:
+            yield
+    return DescribeConfigsResponse(results=results)
 
 
 class _Answer:

@@ -7,10 +7,13 @@ is always told. ottla has no eligible leader replicas.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ottla.api.access import Operation, Resource, authorized_operations
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_topic_partitions import (
@@ -20,6 +23,7 @@ from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from ottla.slices import Steps
 from ottla.storage.layout import is_topic_name
 
 _NO_LEADER = -1
@@ -28,7 +32,11 @@ _NO_LEADER = -1
 @api(75)
 def describe_topic_partitions(
     services: Services, call: Call, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> object:
+    return answer_in_slices(services, call, _response(services, call, request))
+
+
+def _response(services: Services, call: Call, request: DescribeTopicPartitionsRequest) -> Steps:
     names = {topic.name for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
@@ -39,14 +47,17 @@ def describe_topic_partitions(
     allows = services.authorizer.allows
     visible = [n for n in wanted if allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, n)]
     limit = max(1, min(request.response_partition_limit, services.config.max_request_partition_size_limit))
-    response = _page(image, visible, cursor, limit)
-    for topic in response.topics:
+    response = yield from _page(image, visible, cursor, limit)
+    for number, topic in enumerate(response.topics):
         topic.topic_authorized_operations = authorized_operations(
             services.authorizer, call.peer, Resource.TOPIC, topic.name or ""
         )
-    if names:
+        if number % SLICE == SLICE - 1:
+            yield
+    if names and len(visible) < len(wanted):
+        seen = set(visible)
         response.topics += [
-            _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in wanted if name not in visible
+            _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in wanted if name not in seen
         ]
     return response
 
@@ -63,10 +74,12 @@ def _malformed(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitio
 
 def _page(
     image: ClusterImage, names: list[str], cursor: Cursor | None, limit: int
-) -> DescribeTopicPartitionsResponse:
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     page = DescribeTopicPartitionsResponse()
     room = limit
-    for name in names:
+    for number, name in enumerate(names):
+        if number % SLICE == SLICE - 1:
+            yield
         if room == 0:
             page.next_cursor = Cursor(topic_name=name, partition_index=0)
             break

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import CLOSE_CONNECTION, PENDING, Call
-from ottla.api.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    NO_SESSION,
-    FetchSession,
-    Followed,
-    Key,
+from ottla.api.fetch_contexts import (
+    FEW,
+    SLICE,
+    TOPIC_IDS_SINCE,
+    FetchContext,
+    context_of,
+    context_slowly,
+    is_large,
 )
+from ottla.api.fetch_sessions import NO_SESSION, Followed, Key
 from ottla.api.old_messages import MAX_BYTES, Converted, Fetched, convert
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.api.slow_answers import answer_in_slices
 from ottla.errors import BrokerError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
@@ -37,7 +40,8 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.replica.results import NO_EPOCH, FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import FetchEntry, FetchParams, FetchResult
+from ottla.slices import Steps
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
 
@@ -46,132 +50,63 @@ CONSUMER = -1  # the replica id of those who are no replica
 
 _MAX_BYTES_SINCE = 3
 _V2_SINCE = 4
-_SESSIONS_SINCE = 7
 _ZSTD_SINCE = 10
-_TOPIC_IDS_SINCE = 13
 _REPLICA_STATE_SINCE = 15
 _NODE_ENDPOINTS_SINCE = 16
+_FREED = 5000
 
 
 _logger = logging.getLogger(__name__)
 
 
-class _Context(NamedTuple):
-    """What this request is about: the partitions to read, and the session it belongs to, if any."""
-
-    partitions: dict[Key, Followed]
-    session: FetchSession | None  # of an incremental request
-    begins_session: bool = False
-
-
 @api(KEY)
 def fetch(services: Services, call: Call, request: FetchRequest) -> object:
-    context = _context(services, call, request)
+    if is_large(services, request):
+        return answer_in_slices(services, call, _fetch_slowly(services, call, request))
+    context = context_of(services, call, request)
     if isinstance(context, ErrorCode):
-        return FetchResponse(error_code=context, session_id=NO_SESSION, responses=[])
+        return _refused(context)
     return _Fetch(services, call, context).run(request)
 
 
-def _context(services: Services, call: Call, request: FetchRequest) -> _Context | ErrorCode:
-    cache = services.fetch_sessions
-    wanted = _wanted(services, call, request)
-    if call.version < _SESSIONS_SINCE:
-        return _Context(dict(wanted), None)
-    if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-        cache.remove(request.session_id)
-        return _Context(dict(wanted), None, begins_session=request.session_epoch == INITIAL_EPOCH)
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    session = cache.use(request.session_id, request.session_epoch, uses_topic_ids=by_id)
-    if isinstance(session, ErrorCode):
-        return session
-    had = len(session.partitions)
-    session.change(wanted, _forgotten(call, request))
-    if len(session.partitions) > had and cache.drop_if_too_large(session):
-        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    if not session.partitions:
-        cache.remove(session.session_id)
-        return _Context({}, None)
-    if by_id:
-        _resolve(services, session)
-    session.next_epoch()
-    return _Context(dict(session.partitions), session)
+def _refused(code: ErrorCode) -> FetchResponse:
+    return FetchResponse(error_code=code, session_id=NO_SESSION, responses=[])
 
 
-def _wanted(services: Services, call: Call, request: FetchRequest) -> Iterable[tuple[Key, Followed]]:
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    image = services.metadata.image
-    for topic in request.topics:
-        name: str | None = topic.topic
-        topic_id: uuid.UUID | None = None
-        if by_id:
-            topic_id = topic.topic_id
-            found = image.topic_by_id(topic_id)
-            name = None if found is None else found.name
-        for wanted in topic.partitions:
-            key = (topic_id or topic.topic, wanted.partition)
-            yield (
-                key,
-                Followed(
-                    name,
-                    topic_id,
-                    wanted.partition,
-                    wanted.fetch_offset,
-                    wanted.partition_max_bytes,
-                    max(wanted.current_leader_epoch, NO_EPOCH),
-                    max(wanted.last_fetched_epoch, NO_EPOCH),
-                ),
-            )
-
-
-def _forgotten(call: Call, request: FetchRequest) -> Iterable[Key]:
-    by_id = call.version >= _TOPIC_IDS_SINCE
-    for topic in request.forgotten_topics_data:
-        for partition in topic.partitions:
-            yield ((topic.topic_id or "") if by_id else topic.topic), partition
-
-
-def _resolve(services: Services, session: FetchSession) -> None:
-    """A topic that was not known when it was asked for may be by now."""
-    image = services.metadata.image
-    for followed in session.partitions.values():
-        if followed.topic is None:
-            found = image.topic_by_id(followed.topic_id)
-            followed.topic = None if found is None else found.name
+def _fetch_slowly(services: Services, call: Call, request: FetchRequest) -> Steps:
+    """A fetch of very many partitions: all that is done for each of them is done in slices."""
+    context = yield from context_slowly(services, call, request)
+    if isinstance(context, ErrorCode):
+        return _refused(context)
+    under_way = _Fetch(services, call, context)
+    under_way.prepare(request)
+    partitions = iter(context.partitions.items())
+    while some := list(islice(partitions, SLICE)):
+        under_way.look_at(some)
+        yield
+    under_way.read_slowly()
+    return PENDING
 
 
 class _Fetch:
     """One request under way."""
 
-    __slots__ = ("_call", "_context", "_converted", "_is_replica", "_keys", "_refusals", "_services")
+    __slots__ = (
+        "_call", "_context", "_converted", "_entries", "_is_replica", "_keys", "_params", "_refusals", "_services",
+    )  # fmt: skip
 
-    def __init__(self, services: Services, call: Call, context: _Context) -> None:
+    def __init__(self, services: Services, call: Call, context: FetchContext) -> None:
         self._services = services
         self._call = call
         self._context = context
         self._refusals: dict[Key, ErrorCode] = {}  # of those that are not read
         self._keys: list[Key] = []  # of the entries that are read
+        self._entries: list[FetchEntry] = []
         self._converted: dict[Key, Converted] = {}  # for an old client
 
     def run(self, request: FetchRequest) -> object:
-        entries: list[FetchEntry] = []
-        params = self._params(request)
-        for key, followed in self._context.partitions.items():
-            refusal = self._refusal(followed)
-            if followed.topic is None or refusal is not None:
-                self._refusals[key] = refusal or ErrorCode.UNKNOWN_TOPIC_ID
-            else:
-                partition = TopicPartition(followed.topic, followed.partition)
-                entries.append(
-                    FetchEntry(
-                        partition,
-                        followed.topic_id,
-                        followed.fetch_offset,
-                        followed.max_bytes,
-                        followed.current_leader_epoch,
-                        followed.last_fetched_epoch,
-                    )
-                )
-                self._keys.append(key)
+        self.prepare(request)
+        self.look_at(self._context.partitions.items())
         in_handler, result = True, PENDING
 
         def done(results: list[FetchResult]) -> None:
@@ -186,12 +121,47 @@ class _Fetch:
                 self._call.reply(response)
 
         self._call.is_slow = self._call.version < _V2_SINCE  # one such answer at a time
-        wait = self._services.replicas.fetch(params, entries, done)
+        self._read(done)
         in_handler = False
+        return result
+
+    def look_at(self, partitions: Iterable[tuple[Key, Followed]]) -> None:
+        """Take what can be read of these."""
+        for key, followed in partitions:
+            refusal = self._refusal(followed)
+            if followed.topic is None or refusal is not None:
+                self._refusals[key] = refusal or ErrorCode.UNKNOWN_TOPIC_ID
+            else:
+                partition = TopicPartition(followed.topic, followed.partition)
+                self._entries.append(
+                    FetchEntry(
+                        partition,
+                        followed.topic_id,
+                        followed.fetch_offset,
+                        followed.max_bytes,
+                        followed.current_leader_epoch,
+                        followed.last_fetched_epoch,
+                    )
+                )
+                self._keys.append(key)
+
+    def read_slowly(self) -> None:
+        """Read, and make the answer in slices."""
+
+        def done(results: list[FetchResult]) -> None:
+            if self._call.version < _V2_SINCE and any(found.records for found in results):
+                self._convert(results)
+            else:
+                self._respond_slowly(results)
+
+        self._read(done)
+
+    def _read(self, done: Callable[[list[FetchResult]], None]) -> None:
+        entries, self._entries = self._entries, []
+        wait = self._services.replicas.fetch(self._params, entries, done)
         if wait is not None:
             self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
             self._call.request = None  # what waits holds no more than it needs
-        return result
 
     def _refusal(self, followed: Followed) -> ErrorCode | None:
         """A replica needs the right to act for the cluster, anybody else to read the topic."""
@@ -202,7 +172,8 @@ class _Fetch:
             allowed = followed.topic is None or allows(peer, Operation.READ, Resource.TOPIC, followed.topic)
         return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    def _params(self, request: FetchRequest) -> FetchParams:
+    def prepare(self, request: FetchRequest) -> None:
+        """Note what the request says of all its partitions."""
         version = self._call.version
         replica_id = request.replica_id
         if version >= _REPLICA_STATE_SINCE:
@@ -210,7 +181,7 @@ class _Fetch:
         self._is_replica = replica_id >= 0
         max_bytes = min(request.max_bytes, self._services.config.fetch_max_bytes)
         isolation = Isolation.COMMITTED if request.isolation_level == 1 else Isolation.HIGH_WATERMARK
-        return FetchParams(
+        self._params = FetchParams(
             replica_id=replica_id,
             max_wait_ms=request.max_wait_ms,
             min_bytes=min(request.min_bytes, max_bytes),
@@ -246,18 +217,55 @@ class _Fetch:
                 return
             self._converted = dict(zip(self._keys, converted, strict=True))
             call.held_bytes = sum(len(made) for made in converted if isinstance(made, bytes))
-            call.reply(self._response(results))
+            self._respond_slowly(results)
 
         services.replicas.conversions.submit(work, done)
 
     # -- the response
 
     def _response(self, results: list[FetchResult]) -> FetchResponse:
-        found = dict(zip(self._keys, results, strict=True))
-        context, version = self._context, self._call.version
         response = FetchResponse(error_code=ErrorCode.NONE, session_id=NO_SESSION, responses=[])
+        found = dict(zip(self._keys, results, strict=True))
+        self._tell(response, {}, found, self._context.partitions.items())
+        return self._with_session(response)
+
+    def _respond_slowly(self, results: list[FetchResult]) -> None:
+        call = self._call
+        if call.is_open:
+            call.is_large = len(self._context.partitions) > FEW
+            steps = self._response_slowly(results)
+            self._services.slices.add(steps, call.reply, lambda: call.reply(CLOSE_CONNECTION), call)
+
+    def _response_slowly(self, results: list[FetchResult]) -> Steps:
+        response = FetchResponse(error_code=ErrorCode.NONE, session_id=NO_SESSION, responses=[])
+        answered = iter(zip(self._keys, results, strict=True))
+        partitions = iter(self._context.partitions.items())
         topics: dict[uuid.UUID | str, FetchableTopicResponse] = {}
-        for key, followed in context.partitions.items():
+        found: dict[Key, FetchResult] = {}
+        while some := list(islice(partitions, SLICE)):
+            # Of both there are as many in the same order, but for those that were refused.
+            found.update(islice(answered, SLICE))
+            self._tell(response, topics, found, some)
+            for key, _ in some:
+                found.pop(key, None)
+            yield
+        # To free very many objects takes long too.
+        for kept in (results, self._keys):
+            while kept:
+                del kept[-_FREED:]
+                yield
+        return self._with_session(response)
+
+    def _tell(
+        self,
+        response: FetchResponse,
+        topics: dict[uuid.UUID | str, FetchableTopicResponse],
+        found: dict[Key, FetchResult],
+        partitions: Iterable[tuple[Key, Followed]],
+    ) -> None:
+        """Add what became of these partitions. `topics` are those that are in the response already."""
+        context = self._context
+        for key, followed in partitions:
             result = found.get(key)
             if result is None:
                 data = PartitionData(
@@ -284,10 +292,13 @@ class _Fetch:
                 )
                 response.responses.append(topic)
             topic.partitions.append(data)
+
+    def _with_session(self, response: FetchResponse) -> FetchResponse:
+        context = self._context
         if context.session is not None:
             response.session_id = context.session.session_id
         elif context.begins_session:
-            by_id = version >= _TOPIC_IDS_SINCE
+            by_id = self._call.version >= TOPIC_IDS_SINCE
             response.session_id = self._services.fetch_sessions.begin(
                 context.partitions, uses_topic_ids=by_id
             )

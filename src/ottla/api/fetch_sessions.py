@@ -113,6 +113,11 @@ class FetchSessionCache:
         # A list first: `/metrics` asks on a thread of its own.
         return sum(len(session.partitions) for session in list(self._sessions.values()))
 
+    def size_of(self, session_id: int) -> int:
+        """How many partitions a session has, if there is such a one."""
+        session = self._sessions.get(session_id)
+        return 0 if session is None else len(session.partitions)
+
     def remove(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 

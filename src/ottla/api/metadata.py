@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 from ottla.api.access import (
     CLUSTER_NAME,
@@ -26,17 +26,20 @@ from ottla.api.access import (
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster import controller
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Outcome
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ottla.slices import Steps
 from ottla.storage.layout import TopicPartition, is_topic_name
 
 KEY = 3
@@ -44,14 +47,25 @@ KEY = 3
 _NULL_IS_ALL_SINCE = 1
 _TOPIC_IDS_SINCE = 12
 _NO_LEADER = -1
+_CHECKED = 2000  # entries of a request that are looked at in one step
+_MAX_MADE = 1000  # topics that one request brings into being; the client asks again for the others
 
 log = logging.getLogger(__name__)
 
 
 @api(KEY)
-def metadata(services: Services, call: Call, request: MetadataRequest) -> MetadataResponse:
-    if (malformed := _malformed(call, request)) is not None:
-        return malformed
+def metadata(services: Services, call: Call, request: MetadataRequest) -> object:
+    return answer_in_slices(services, call, _response(services, call, request))
+
+
+def _response(services: Services, call: Call, request: MetadataRequest) -> Steps:
+    asked, wrong = request.topics or [], ErrorCode.NONE
+    for start in range(0, len(asked), _CHECKED):
+        if start:
+            yield
+        wrong = _malformed(call, asked[start : start + _CHECKED]) or wrong
+    if wrong:
+        return (yield from _refusal(asked, wrong))
     image = services.metadata.image
     return MetadataResponse(
         brokers=[
@@ -60,30 +74,33 @@ def metadata(services: Services, call: Call, request: MetadataRequest) -> Metada
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
-        topics=_Answer(services, call, request, image).topics(),
+        topics=(yield from _Answer(services, call, request, image).topics()),
         cluster_authorized_operations=cluster_operations(
             services.authorizer, call.peer, asked=request.include_cluster_authorized_operations
         ),
     )
 
 
-def _malformed(call: Call, request: MetadataRequest) -> MetadataResponse | None:
-    """Topics given in a way that the version does not have. Kafka fails the request as a whole."""
+def _malformed(call: Call, asked: list[MetadataRequestTopic]) -> ErrorCode:
+    """What is wrong if topics are given in a way that the version does not have."""
     code = ErrorCode.NONE
-    for topic in request.topics or ():
-        if call.version < _TOPIC_IDS_SINCE and (topic.name is None or topic.topic_id is not None):
-            code = ErrorCode.INVALID_REQUEST
-        elif topic.name is None and topic.topic_id is None:
-            code = ErrorCode.UNKNOWN_SERVER_ERROR
-    if code is ErrorCode.NONE:
-        return None
-    return MetadataResponse(
-        error_code=code,
-        topics=[
-            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in request.topics or ()
-        ],
-    )
+    for topic in asked:
+        if topic.name is None or topic.topic_id is not None:
+            if call.version < _TOPIC_IDS_SINCE:
+                code = ErrorCode.INVALID_REQUEST
+            elif topic.topic_id is None:
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return code
+
+
+def _refusal(asked: list[MetadataRequestTopic], code: ErrorCode) -> Generator[None, None, MetadataResponse]:
+    """Kafka fails such a request as a whole."""
+    answers = []
+    for topic in asked:
+        answers.append(MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id))
+        if len(answers) % SLICE == 0:
+            yield
+    return MetadataResponse(error_code=code, topics=answers)
 
 
 class _Answer:
@@ -94,28 +111,59 @@ class _Answer:
         self._call = call
         self._request = request
         self._image = image
+        self._room = SLICE  # entries until somebody else has a turn
 
-    def topics(self) -> list[MetadataResponseTopic]:
+    def topics(self) -> Generator[None, None, list[MetadataResponseTopic]]:
         asked = self._request.topics
         if asked is None or (not asked and self._call.version < _NULL_IS_ALL_SINCE):
-            topics = (topic for _, topic in sorted(self._image.topics.items()))
-            return [self._topic(t) for t in topics if self._visible(t.name) and not self._is_new(t)]
-        by_id = {topic.topic_id for topic in asked if topic.topic_id is not None}
-        if by_id:
-            return [self._by_id(topic_id) for topic_id in by_id]
-        return self._by_name(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
+            return (yield from self._all())
+        ids: set[uuid.UUID] = set()
+        names: dict[str, None] = {}
+        for start in range(0, len(asked), _CHECKED):
+            if start:
+                yield
+            some = asked[start : start + _CHECKED]
+            ids.update(topic.topic_id for topic in some if topic.topic_id is not None)
+            names.update(dict.fromkeys(topic.name for topic in some if topic.name is not None))
+        return (yield from self._by_ids(ids) if ids else self._by_name(names))
+
+    def _has_done(self, entries: int) -> bool:
+        """Count what was done; True when it is time for others."""
+        self._room -= entries
+        if self._room > 0:
+            return False
+        self._room = SLICE
+        return True
+
+    def _all(self) -> Generator[None, None, list[MetadataResponseTopic]]:
+        answers = []
+        for _, topic in sorted(self._image.topics.items()):
+            if self._visible(topic.name) and not self._is_new(topic):
+                answers.append(self._small_topic(topic) or (yield from self._topic(topic)))
+                if self._has_done(0):
+                    yield
+        return answers
+
+    def _by_ids(self, ids: set[uuid.UUID]) -> Generator[None, None, list[MetadataResponseTopic]]:
+        answers = []
+        for topic_id in ids:
+            found = self._image.topic_by_id(topic_id)
+            if found is None or self._is_new(found) or not self._visible(found.name):
+                # One that it may not see does not exist for a client.
+                unknown = ErrorCode.UNKNOWN_TOPIC_ID
+                answers.append(MetadataResponseTopic(error_code=unknown, name=None, topic_id=topic_id))
+                if self._has_done(1):
+                    yield
+            else:
+                answers.append(self._small_topic(found) or (yield from self._topic(found)))
+                if self._has_done(0):
+                    yield
+        return answers
 
     def _visible(self, name: str) -> bool:
         return self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, name)
 
-    def _by_id(self, topic_id: uuid.UUID) -> MetadataResponseTopic:
-        found = self._image.topic_by_id(topic_id)
-        if found is None or self._is_new(found) or not self._visible(found.name):
-            # One that it may not see does not exist for a client.
-            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-        return self._topic(found)
-
-    def _by_name(self, names: Iterable[str]) -> list[MetadataResponseTopic]:
+    def _by_name(self, names: Iterable[str]) -> Generator[None, None, list[MetadataResponseTopic]]:
         found, new, missing, hidden = [], [], [], []
         for name in names:
             if not self._visible(name):
@@ -125,13 +173,22 @@ class _Answer:
             elif self._is_new(topic):
                 new.append(self._missing(name, refused=False))
             else:
-                found.append(self._topic(topic))
+                found.append(self._small_topic(topic) or (yield from self._topic(topic)))
+            if self._has_done(1):
+                yield
         creates = self._request.allow_auto_topic_creation
         creates = creates and self._services.metadata.broker_config.auto_create_topics_enable
-        refused = {name for name in missing if creates and not self._may_create(name)}
-        if creates:
-            _make(self._services, (name for name in missing if name not in refused))
-        return [*found, *new, *(self._missing(name, name in refused) for name in missing), *hidden]
+        answers = [*found, *new]
+        made: list[str] = []
+        for name in missing:
+            refused = creates and not self._may_create(name)
+            answers.append(self._missing(name, refused))
+            if creates and not refused and len(made) < _MAX_MADE:
+                made.append(name)
+            if self._has_done(1):
+                yield
+        _make(self._services, made)
+        return [*answers, *hidden]
 
     def _may_create(self, name: str) -> bool:
         allows = self._services.authorizer.allows
@@ -149,12 +206,28 @@ class _Answer:
         answer.topic_authorized_operations = self._operations(name)
         return answer
 
-    def _topic(self, topic: TopicInfo) -> MetadataResponseTopic:
+    def _small_topic(self, topic: TopicInfo) -> MetadataResponseTopic | None:
+        """A topic that is told of in one go, as nearly all are."""
+        if len(topic.partitions) > SLICE:
+            return None
+        self._room -= len(topic.partitions)
+        partitions = [self._partition(topic.name, *numbered) for numbered in enumerate(topic.partitions)]
+        return self._with(topic, partitions)
+
+    def _topic(self, topic: TopicInfo) -> Generator[None, None, MetadataResponseTopic]:
+        partitions = []
+        for index, partition in enumerate(topic.partitions):
+            partitions.append(self._partition(topic.name, index, partition))
+            if self._has_done(1):
+                yield
+        return self._with(topic, partitions)
+
+    def _with(self, topic: TopicInfo, partitions: list[MetadataResponsePartition]) -> MetadataResponseTopic:
         return MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.is_internal,
-            partitions=[self._partition(topic.name, *numbered) for numbered in enumerate(topic.partitions)],
+            partitions=partitions,
             topic_authorized_operations=self._operations(topic.name),
         )
 
@@ -187,12 +260,13 @@ class _Answer:
 
     def _is_new(self, topic: TopicInfo) -> bool:
         """Whether all that this broker is to lead of a topic is still being made: it is as if there were none."""
-        mine = [
-            index
-            for index, partition in enumerate(topic.partitions)
-            if partition.leader == self._services.node_id
-        ]
-        return bool(mine) and all(self._is_being_made(TopicPartition(topic.name, index)) for index in mine)
+        is_mine = False
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader == self._services.node_id:
+                if not self._is_being_made(TopicPartition(topic.name, index)):
+                    return False
+                is_mine = True
+        return is_mine
 
     def _is_being_made(self, key: TopicPartition) -> bool:
         """Whether this broker is to lead a partition that has no log yet: it would turn clients away."""

@@ -14,6 +14,7 @@ from ottla.coordinator.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
+from ottla.slices import Slices
 from ottla.stall_watch import StallWatch
 
 
@@ -31,6 +32,7 @@ class Services:
     groups: Groups
     transactions: Transactions
     verifier: Verifier
+    slices: Slices
     watch: StallWatch = field(default_factory=StallWatch)
     max_partitions: int | None = None  # for each broker
     authorizer: Authorizer = field(default_factory=AllowAll)

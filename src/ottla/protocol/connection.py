@@ -156,6 +156,21 @@ class FrameReader:
         if not self._charged_bytes and self._end > self._start:
             self._keep()
 
+    def put_back(self, frame: memoryview) -> None:
+        """The frame that `next_frame` gave last is not wanted yet."""
+        self._start -= len(frame) + _PREFIX_BYTES
+
+    def keep(self, frame: memoryview) -> memoryview:
+        """The frame that `next_frame` gave last, for as long as it is needed. Its memory is charged to nobody."""
+        if self._start < self._end or len(self._buffer) <= LARGE_BYTES:
+            return memoryview(bytearray(frame))
+        # A large one has its buffer to itself.
+        charged, self._charged_bytes = self._charged_bytes, 0
+        self._buffer = _NOTHING
+        self._start = self._end = 0
+        self._buffers.budget.release(self, charged, is_last=True)
+        return frame
+
     def close(self) -> None:
         """Give all memory back."""
         if self.is_starved:

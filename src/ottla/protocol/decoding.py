@@ -5,11 +5,14 @@ them, are one `struct` call; objects are made without `__init__`; arrays are loo
 because a length says so: an array's count is held against the bytes that are left, and all elements of a message
 against one limit. In that limit 256 bytes of text count as an element too: text may take four times its bytes in
 memory. Unknown tags are skipped. Bytes behind the message are ignored, as Kafka does.
+
+The same reader can be had as a generator, which stops after each few hundred elements: a message of very many is then
+read a little at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct, unpack_from
 from struct import error as struct_error
 from typing import Any
@@ -21,7 +24,9 @@ from ottla.protocol.wire import (
     MAX_ELEMENTS,
     MAX_STRING_BYTES,
     SIZES,
+    SLICE,
     DecodeError,
+    TooManyElementsError,
     fields_of,
     is_nullable,
     read_id,
@@ -29,12 +34,12 @@ from ottla.protocol.wire import (
     skip_tags,
 )
 
-Decode = Callable[[Bytes, int], Any]
+Decode = Callable[..., Any]  # buffer, position, and how many elements there may be, if not as many as ever
+DecodeSlowly = Callable[[Bytes, int], Generator[None, None, tuple[Any, int]]]  # with the number of elements
 
 _TEMPLATE = """\
-def decode(buffer, position):
+def decode(buffer, position, room={room}):
     end = len(buffer)
-    room = {room}
     try:
 {body}
     except (IndexError, StructError, ValueError, OverflowError) as error:
@@ -45,15 +50,25 @@ def decode(buffer, position):
 
 def compile_decoder(message_class: type[Message], version: int) -> Decode:
     """The function that reads this version of a message from a buffer, beginning at a position."""
-    source = _DecoderSource(message_class, version)
-    names = source.names
-    exec(source.text(), names)
-    decode: Decode = names["decode"]
+    decode: Decode = _compiled(_DecoderSource(message_class, version, slowly=False))
     return decode
 
 
+def compile_slow_decoder(message_class: type[Message], version: int) -> DecodeSlowly:
+    """The same as a generator that stops now and then; it returns the message and how many elements it has."""
+    decode: DecodeSlowly = _compiled(_DecoderSource(message_class, version, slowly=True))
+    return decode
+
+
+def _compiled(source: _DecoderSource) -> Any:
+    names = source.names
+    exec(source.text(), names)
+    return names["decode"]
+
+
 class _DecoderSource:
-    def __init__(self, message_class: type[Message], version: int) -> None:
+    def __init__(self, message_class: type[Message], version: int, slowly: bool) -> None:
+        self._slowly = slowly
         self._message_class = message_class
         self._version = version
         self._is_flexible = version >= message_class.FLEXIBLE_SINCE
@@ -67,6 +82,7 @@ class _DecoderSource:
         self.names: dict[str, Any] = {
             "DecodeError": DecodeError,
             "StructError": struct_error,
+            "TooManyElementsError": TooManyElementsError,
             "new": object.__new__,
             "read_id": read_id,
             "read_varint": read_varint,
@@ -75,8 +91,14 @@ class _DecoderSource:
         }
 
     def text(self) -> str:
+        if self._slowly:
+            self._line("count = 0")
+            self._line(f"left = {SLICE}")
+            self._line("if end < 0: yield")  # a generator, also if there is no array
         self._line("view = buffer if type(buffer) is memoryview else memoryview(buffer)")
         result = self._struct(self._message_class)
+        if self._slowly:
+            result = f"{result}, count"
         body = "\n".join(self._lines)
         return _TEMPLATE.format(room=MAX_ELEMENTS, body=body, name=self._title, result=result)
 
@@ -89,6 +111,9 @@ class _DecoderSource:
 
     def _fail(self, field: str, what: str) -> str:
         return f'raise DecodeError("{self._title}: {field} {what}")'
+
+    def _too_many(self, what: str) -> str:
+        return f'raise TooManyElementsError("{self._title}: {what}")'
 
     # -- values of a fixed size, gathered until something else comes
 
@@ -163,6 +188,8 @@ class _DecoderSource:
     def _tags(self, count: str, instance: str, tagged: list[Field]) -> None:
         if not tagged:
             self._line(f"if {count}: position, room = skip_tags(buffer, position, {count}, room)")
+            if self._slowly:
+                self._line(f"left -= {count}")
             return
         self._line(f"if {count}:")
         self._indent += 1
@@ -194,9 +221,7 @@ class _DecoderSource:
 
     def _charge(self, count: str) -> None:
         self._line(f"room -= {count}")
-        self._line(
-            "if room < 0: " + self._fail("", f"has more than {MAX_ELEMENTS} elements").replace(":  ", ": ")
-        )
+        self._line(f"if room < 0: {self._too_many(f'has more than {MAX_ELEMENTS} elements')}")
 
     # -- fields
 
@@ -239,8 +264,9 @@ class _DecoderSource:
         if field.kind != "records":
             self._line(f"if {n} > 255:")
             self._line(f"    room -= {n} >> 8")
-            too_long = f"room < 0 or {n} > {MAX_STRING_BYTES}" if field.kind == "string" else "room < 0"
-            self._line(f"    if {too_long}: {self._fail(field.name, 'is too long')}")
+            self._line(f"    if room < 0: {self._too_many(f'{field.name} is too long')}")
+            if field.kind == "string":
+                self._line(f"    if {n} > {MAX_STRING_BYTES}: {self._fail(field.name, 'is too long')}")
         value = {
             "string": f'str(buffer[position:{stop}], "utf-8")',
             "bytes": f"bytes(buffer[position:{stop}])",
@@ -265,6 +291,8 @@ class _DecoderSource:
             f"if {within}: {self._fail(field.name, 'is null or has more elements than there are bytes')}"
         )
         self._charge(n)
+        if self._slowly:
+            self._line(f"count += {n}")
         if field.kind in FORMATS and field.kind != "uuid":
             format_ = FORMATS[field.kind]
             few = f"few_{field.kind}"
@@ -292,6 +320,11 @@ class _DecoderSource:
             value = self._unique("v")
             self._sized(field, value, is_element=True)
             self._line(f"{items}.append({value})")
+        if self._slowly:
+            self._line("left -= 1")
+            self._line("if left < 0:")
+            self._line("    yield")
+            self._line(f"    left = {SLICE}")
         self._indent -= 1
 
 

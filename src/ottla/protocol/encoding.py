@@ -2,16 +2,18 @@
 
 Fields that a version does not have are left out; a null that a version cannot say is written as empty. Records are
 never copied: the writer notes where they belong, and they go to the socket beside the bytes around them.
+
+As with readers (decoding.py), the same writer can be had as a generator that stops after each few hundred elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct, pack
 from typing import Any
 
 from ottla.protocol.message import Bytes, Field, Message, Records
-from ottla.protocol.wire import FEW, FORMATS, ZERO_ID, fields_of, is_nullable, put_varint
+from ottla.protocol.wire import FEW, FORMATS, SLICE, ZERO_ID, fields_of, is_nullable, put_varint
 
 
 class Output:
@@ -53,20 +55,32 @@ class Output:
 
 
 Encode = Callable[[Any, Output], None]
+EncodeSlowly = Callable[[Any, Output], Generator[None, None, None]]
 
 
 def compile_encoder(message_class: type[Message], version: int) -> Encode:
     """The function that writes this version of a message to an `Output`."""
-    source = _EncoderSource(message_class, version)
-    text = source.text(message_class)
-    names = source.names
-    exec(text, names)
-    encode: Encode = names["encode"]
+    encode: Encode = _compiled(message_class, version, slowly=False)
     return encode
 
 
+def compile_slow_encoder(message_class: type[Message], version: int) -> EncodeSlowly:
+    """The same as a generator that stops now and then."""
+    encode: EncodeSlowly = _compiled(message_class, version, slowly=True)
+    return encode
+
+
+def _compiled(message_class: type[Message], version: int, slowly: bool) -> Any:
+    source = _EncoderSource(message_class, version, slowly)
+    text = source.text(message_class)
+    names = source.names
+    exec(text, names)
+    return names["encode"]
+
+
 class _EncoderSource:
-    def __init__(self, message_class: type[Message], version: int) -> None:
+    def __init__(self, message_class: type[Message], version: int, slowly: bool) -> None:
+        self._slowly = slowly
         self._version = version
         self._is_flexible = version >= message_class.FLEXIBLE_SINCE
         self._lines: list[str] = []
@@ -79,6 +93,9 @@ class _EncoderSource:
 
     def text(self, message_class: type[Message]) -> str:
         self._line("data = output.data")
+        if self._slowly:
+            self._line(f"left = {SLICE}")
+            self._line("if data is None: yield")  # a generator, also if there is no array
         self._struct(message_class, "message")
         self._flush()
         return "def encode(message, output):\n" + "\n".join(self._lines) + "\n"
@@ -264,4 +281,9 @@ class _EncoderSource:
         else:
             self._content(field._replace(array=False), "h" if field.kind == "string" else "i", item)
         self._flush()
+        if self._slowly:
+            self._line("left -= 1")
+            self._line("if left < 0:")
+            self._line("    yield")
+            self._line(f"    left = {SLICE}")
         self._indent -= 1

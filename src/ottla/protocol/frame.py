@@ -6,16 +6,16 @@ except that of ApiVersions, which a client must understand before it knows what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from struct import Struct
 from typing import Any, Final
 
 from ottla.protocol import request_kernel
-from ottla.protocol.codec import DecodeError, Output, decoder, encoder
+from ottla.protocol.codec import DecodeError, Output, decoder, encoder, slow_encoder
 from ottla.protocol.message import Bytes, Message
 from ottla.protocol.messages import APIS, request_class, response_class
-from ottla.protocol.wire import MAX_ELEMENTS, skip_tags
+from ottla.protocol.wire import MAX_ELEMENTS, SLICE, skip_tags
 
 API_VERSIONS: Final = 18
 CORRELATION_ID_AT: Final = 4  # in a response, behind its length
@@ -23,6 +23,9 @@ _REQUEST_HEAD: Final = Struct(">hhih")
 _RESPONSE_HEAD: Final = Struct(">ii")
 _LENGTH: Final = Struct(">i")
 _FLEXIBLE_SINCE: Final = {api.key: api.flexible_since for api in APIS.values()}
+
+Respond = Callable[[int, Message], list[Bytes]]  # correlation id, message
+RespondSlowly = Callable[[int, Message], Generator[None, None, list[Bytes]]]
 
 
 class RequestHeader:
@@ -86,12 +89,16 @@ def decode_request(header: RequestHeader, frame: Bytes) -> Any:
     return decoder(request_class(header.api_key), header.version)(frame, header.body_position)
 
 
+def _response_tags(api_key: int, version: int) -> bytes:
+    # An ApiVersions response keeps the old header, so that a client of any age can read it.
+    return b"\0" if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS else b""
+
+
 @cache
-def responder(api_key: int, version: int) -> Callable[[int, Message], list[Bytes]]:
+def responder(api_key: int, version: int) -> Respond:
     """What makes whole responses of one kind out of a correlation id and a message, to be written in order."""
     encode = encoder(response_class(api_key), version)
-    # An ApiVersions response keeps the old header, so that a client of any age can read it.
-    tags = b"\0" if version >= _FLEXIBLE_SINCE[api_key] and api_key != API_VERSIONS else b""
+    tags = _response_tags(api_key, version)
 
     def respond(correlation_id: int, message: Message) -> list[Bytes]:
         output = Output()
@@ -103,6 +110,41 @@ def responder(api_key: int, version: int) -> Callable[[int, Message], list[Bytes
         return output.parts()
 
     return respond
+
+
+@cache
+def slow_responder(api_key: int, version: int) -> RespondSlowly:
+    """As `responder`, for responses of very many elements: a generator that stops now and then."""
+    encode = slow_encoder(response_class(api_key), version)
+    tags = _response_tags(api_key, version)
+
+    def respond(correlation_id: int, message: Message) -> Generator[None, None, list[Bytes]]:
+        output = Output()
+        data = output.data
+        data += _RESPONSE_HEAD.pack(0, correlation_id)
+        data += tags
+        yield from encode(message, output)
+        _LENGTH.pack_into(data, 0, len(output) - 4)
+        return output.parts()
+
+    return respond
+
+
+def take_apart(message: Message) -> Generator[None, None, None]:
+    """Free a message that has very many elements, some hundred at a time. Nobody else may have it."""
+    for name in _lists(message):
+        elements = getattr(message, name)
+        while elements:
+            for element in elements[-SLICE:]:
+                if any(len(getattr(element, inner) or ()) > SLICE for inner in _lists(element)):
+                    yield from take_apart(element)
+            del elements[-SLICE:]
+            yield
+
+
+def _lists(message: Message) -> list[str]:
+    """The fields that are lists of parts."""
+    return [field.name for field in message.FIELDS if field.array and field.kind == "struct"]
 
 
 def response_parts(api_key: int, version: int, correlation_id: int, message: Message) -> list[Bytes]:

@@ -17,10 +17,16 @@ ZERO_ID = bytes(16)
 FEW = 8  # arrays of numbers shorter than this are read and written by a `struct` that is made once
 MAX_STRING_BYTES = 32767
 MAX_ELEMENTS = 100_000  # of all arrays and tags of one message; more is an attack or a mistake
+MAX_UNKNOWN_TAGS = 1000  # in one place
+SLICE = 200  # elements that are read or written before something else may have its turn
 
 
 class DecodeError(Exception):
     """Bytes that are not the message they should be."""
+
+
+class TooManyElementsError(DecodeError):
+    """A message with more elements than it may have, or than the reader wanted to read at once."""
 
 
 def fields_of(message_class: type[Message], version: int) -> list[Field]:
@@ -51,7 +57,9 @@ def skip_tags(buffer: Bytes, position: int, count: int, room: int) -> tuple[int,
         count, position = read_varint(buffer, position, count)
     room -= count
     if room < 0:
-        raise DecodeError("more elements than one message may have")
+        raise TooManyElementsError("more elements than one message may have")
+    if count > MAX_UNKNOWN_TAGS:
+        raise DecodeError(f"{count} tags that are not known, more than {MAX_UNKNOWN_TAGS}")
     for _ in range(count):
         first = buffer[position]
         position += 1

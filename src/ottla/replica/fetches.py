@@ -1,7 +1,8 @@
 """Fetch below the api floor: read each partition within the limits, and wait where there is too little.
 
 Records come as views of mapped files or small copies. What is not in memory is first read on another thread, and what
-is lent to a lane is read there; the loop never waits for a disk.
+is lent to a lane is read there; the loop never waits for a disk. Where there are very many partitions, they are read
+a few hundred at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ottla.replica.results import CONSUMER, NO_EPOCH, EpochEnd, FetchEntry, Fetc
 from ottla.replica.waits import DelayedFetch, Purgatories
 from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
+from ottla.slices import Slices, Steps
+from ottla.stall_watch import StallWatch
 from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
 from ottla.storage.log import Log
@@ -31,6 +34,7 @@ _MAX_WARMINGS = 3
 # What a lane reads is memory of the broker's own until it is sent: an answer has no more of it from one partition,
 # unless the first batch is larger.
 _LANE_BYTES = 1 << 20
+_SLICE = 300  # entries that are read in one go
 
 Fetched = Callable[[list[FetchResult]], None]
 
@@ -52,6 +56,7 @@ class Fetches:
         self.lanes = lanes
         self.windows = WindowCache()
         self._watermarks = watermarks
+        self.slices = Slices(runtime, StallWatch())
 
     def fetch(self, params: FetchParams, entries: Sequence[FetchEntry], done: Fetched) -> Fetch | None:
         """Read, and call `done` with a result for each entry: at once, unless something must be waited for.
@@ -78,8 +83,8 @@ class Fetch:
     """One fetch under way: read everything, and if that was too little, wait and read everything again."""
 
     __slots__ = (
-        "_done", "_entries", "_fetches", "_has_waited", "_left", "_must_answer", "_one_batch", "_params", "_results",
-        "_size_bytes", "_wait", "_warmings", "_went_elsewhere", "is_done",
+        "_done", "_entries", "_fetches", "_has_waited", "_left", "_must_answer", "_one_batch", "_params", "_pause_at",
+        "_results", "_size_bytes", "_wait", "_warmings", "_went_elsewhere", "is_done",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +121,10 @@ class Fetch:
         ):
             self._answer()
             return
+        if len(self._entries) > _SLICE:
+            steps = self._wait_slowly()
+            self._fetches.slices.add(steps, lambda _: None, self._answer, self)
+            return
         partitions = self._fetches.hosted.partitions
         watched = [(partitions[entry.partition], entry) for entry in self._entries]
         self._has_waited = True
@@ -127,6 +136,25 @@ class Fetch:
             purgatory.try_complete_else_watch(self._wait, keys, params.max_wait_ms)
         else:
             purgatory.watch(self._wait, keys, params.max_wait_ms)  # it was all just read
+
+    def _wait_slowly(self) -> Steps:
+        """The same for very many partitions, a few in each step."""
+        purgatory, entries = self._fetches.purgatories.fetch, self._entries
+        partitions = self._fetches.hosted.partitions
+        if self.is_done:
+            return None
+        self._has_waited = True
+        self._wait = wait = DelayedFetch(self._params, [], self._read_all)
+        purgatory.watch(wait, [], self._params.max_wait_ms)
+        for start in range(0, len(entries), _SLICE):
+            some = [(entry, partitions.get(entry.partition)) for entry in entries[start : start + _SLICE]]
+            watched = [(partition, entry) for entry, partition in some if partition is not None]
+            wait.add(watched)
+            purgatory.watch_more(wait, [partition for partition, _ in watched])
+            if wait.is_done or self.is_done:
+                return None
+            yield
+        return None
 
     def _answer(self) -> None:
         if self.is_done:  # cancelled
@@ -151,11 +179,17 @@ class Fetch:
         self._must_answer = self._went_elsewhere = False
         self._left = self._params.max_bytes
         self._one_batch = not self._params.hard_max_bytes
+        self._pause_at = _SLICE
         self._go_on()
 
     def _go_on(self) -> None:
         entries, results = self._entries, self._results
         while len(results) < len(entries):
+            if len(results) >= self._pause_at:
+                self._pause_at += _SLICE
+                self._went_elsewhere = True
+                self._fetches.slices.call(self._go_on_if_wanted, self)
+                return
             result = self._read(entries[len(results)])
             if result is None:
                 self._went_elsewhere = True
@@ -165,6 +199,10 @@ class Fetch:
             self._answer()
         else:
             self._answer_or_wait()
+
+    def _go_on_if_wanted(self) -> None:
+        if not self.is_done:
+            self._go_on()
 
     def _add(self, result: FetchResult) -> None:
         self._results.append(result)

@@ -49,7 +49,7 @@ class ReplicaManager:
         self.purgatories = Purgatories(runtime, config)
         self._lanes = Lanes(runtime, log_manager.shares.dir_files)
         watermarks = Watermarks(self._lanes, self.purgatories)
-        fetches = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks)
+        self.fetches = fetches = Fetches(runtime, self._hosted, self.purgatories, self._lanes, watermarks)
         self._moves = Moves(log_manager, self._hosted, self._lanes, fetches)
         self._assignments = Assignments(
             runtime,

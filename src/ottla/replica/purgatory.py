@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ottla.replica.timing_wheel import Entry, TimingWheel
@@ -96,7 +96,27 @@ class Purgatory(Generic[K]):
 
     def watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> None:
         """Keep a waiter that is known to be incomplete."""
-        watchers = self.watchers
+        self._enter(waiter, keys)
+        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
+        self._arm()
+        waiter.weight += WAITER_WEIGHT
+        self._weight += WAITER_WEIGHT
+        self._oldest[waiter] = None
+        if self._weight > self._max_weight:
+            self._crowd_out()
+
+    def watch_more(self, waiter: Waiter[K], keys: Sequence[K]) -> None:
+        """Let a waiter watch these too, if it is still here. Something may have happened to them already."""
+        if waiter.is_done:
+            return
+        self._enter(waiter, keys)
+        if any(waiter.can_complete(key) for key in keys):
+            self._end(waiter, waiter.complete)
+        elif self._weight > self._max_weight:
+            self._crowd_out()
+
+    def _enter(self, waiter: Waiter[K], keys: Iterable[K]) -> None:
+        watchers, watched = self.watchers, waiter.watched
         for key in keys:
             watching = watchers.get(key)
             if watching is None:
@@ -104,18 +124,13 @@ class Purgatory(Generic[K]):
             else:
                 watching.append(waiter)
             waiter.watched += 1
-        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
-        self._arm()
-        waiter.weight = waiter.watched + WAITER_WEIGHT
-        self._weight += waiter.weight
-        self._oldest[waiter] = None
-        if self._weight > self._max_weight:
-            self._crowd_out()
+        waiter.weight += waiter.watched - watched
+        self._weight += waiter.watched - watched
 
     def _crowd_out(self) -> None:
         """Too many wait: the time of the oldest is over. They are told in the next turns of the loop."""
         crowded_out = []
-        while self._weight > self._max_weight:
+        while self._weight > self._max_weight and self._oldest:
             waiter, _ = self._oldest.popitem(last=False)
             self._weight -= waiter.weight
             waiter.weight = 0
@@ -214,7 +229,7 @@ class Purgatory(Generic[K]):
         if waiter.weight:
             self._weight -= waiter.weight
             waiter.weight = 0
-            del self._oldest[waiter]
+            self._oldest.pop(waiter, None)
         if self._stale - self._late_count > self._purge_interval:
             self._purge()
 

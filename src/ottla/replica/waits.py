@@ -184,6 +184,10 @@ class DelayedFetch(Waiter[Partition]):
         self._total = 0
         self._starts: dict[Partition, tuple[Segment, int]] = {}  # where the data begins, once it is there
 
+    def add(self, entries: Sequence[tuple[Partition, FetchEntry]]) -> None:
+        """It waits for these too."""
+        self._entries.update(entries)
+
     def can_complete(self, key: Partition | None) -> bool:
         if key is not None:
             return self._has_enough(key)

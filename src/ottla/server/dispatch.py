@@ -9,19 +9,21 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ottla.api import registry
+from ottla.api import pieces, registry
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.produce_runs import ProduceRuns
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics
 from ottla.protocol import codec, frame, messages, produce_kernel
-from ottla.protocol.message import Bytes
+from ottla.protocol.decoding import Decode, DecodeSlowly
+from ottla.protocol.frame import Respond, RespondSlowly
 
 __all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
 
-_PRODUCE = 0
+_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT = 0, 1, 3, 8, 12
 _API_VERSIONS = 18
+_HOT = frozenset((_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT))
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +35,50 @@ class UnknownRequestError(Exception):
 class Route:
     """How one version of one API is read, done and answered."""
 
-    __slots__ = ("api", "decode", "handle", "metrics", "respond", "version")
+    __slots__ = (
+        "api",
+        "decode",
+        "handle",
+        "is_hot",
+        "large",
+        "metrics",
+        "respond",
+        "respond_slowly",
+        "version",
+    )
 
     def __init__(
         self,
         api: Api,
         version: int,
-        decode: Callable[[Any, int], Any],
+        decode: Decode,
         handle: Handler,
-        respond: Callable[[int, Any], list[Bytes]],
+        codec_version: int,
         metrics: RequestMetrics,
     ) -> None:
         self.api = api
         self.version = version
         self.decode = decode
         self.handle = handle
-        self.respond = respond
+        self.respond: Respond = frame.responder(api.key, codec_version)
+        self.respond_slowly: RespondSlowly = frame.slow_responder(api.key, codec_version)
+        self.is_hot = api.key in _HOT  # the handler says when an answer is large
         self.metrics = metrics
+        self.large: LargeRoute | None = None
+
+
+class LargeRoute:
+    """The same for a request with very many entries, made when one comes."""
+
+    __slots__ = ("decode_slowly", "max_elements", "route")
+
+    def __init__(self, route: Route) -> None:
+        key, version = route.api.key, route.version
+        self.max_elements = pieces.max_elements(key, version)
+        self.decode_slowly: DecodeSlowly = codec.slow_decoder(messages.request_class(key), version)
+        self.route = Route(
+            route.api, version, route.decode, pieces.handler(route.api, version), version, route.metrics
+        )
 
 
 class Dispatcher:
@@ -89,9 +118,9 @@ class Dispatcher:
             return Route(
                 entry,
                 version,
-                lambda _buffer, _position: None,
+                lambda _buffer, _position, _room: None,
                 registry.handler(entry),
-                frame.responder(_API_VERSIONS, 0),
+                0,
                 metrics,
             )
         route = Route(
@@ -99,11 +128,17 @@ class Dispatcher:
             version,
             codec.decoder(messages.request_class(api_key), version),
             registry.handler(entry),
-            frame.responder(api_key, version),
+            version,
             metrics,
         )
         self._routes[api_key, version] = route
         return route
+
+    def large(self, route: Route) -> LargeRoute:
+        """For a request that has very many entries."""
+        if route.large is None:
+            route.large = LargeRoute(route)
+        return route.large
 
     @property
     def runs(self) -> ProduceRuns | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
+from ottla.server.large_requests import LargeRequests
 from ottla.server.session import Session
 from ottla.server.turns import Turns
 from ottla.server.unsent import UnsentAnswers
@@ -51,6 +52,7 @@ class Listener:
         self.budget = buffers.budget
         self.unsent = UnsentAnswers(buffers.budget.limit_bytes // UNSENT_PART)
         self.turns = Turns(dispatcher.services.runtime)
+        self.large = LargeRequests(dispatcher.services.slices, buffers.budget)
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()

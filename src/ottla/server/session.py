@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.protocol.buffers import ReceiveBuffers
-from ottla.protocol.codec import DecodeError
+from ottla.protocol.codec import MAX_ELEMENTS, DecodeError, TooManyElementsError
 from ottla.protocol.connection import FrameReader, ProtocolError
-from ottla.protocol.frame import read_header
-from ottla.protocol.message import Bytes
+from ottla.protocol.frame import read_header, take_apart
+from ottla.protocol.message import Bytes, Message
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
+from ottla.server.large_requests import LargeRequest
+from ottla.slices import Steps
 from ottla.stall_watch import RESOLUTION_NS
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ MAX_COPIED_BYTES: Final = 16 << 10  # of small answers that leave together
 # Then other connections have theirs: a megabyte of tiny requests takes a minute. When many have much to do, each gets
 # one request a turn.
 MAX_TURN_NS: Final = 5_000_000
+SMALL_FRAME_BYTES: Final = 2048  # there can be no more elements in it than it has bytes
+FEW_ELEMENTS: Final = 500  # of a request that is handled at once
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class Session:
         self._out: list[Bytes] = []
         self._out_bytes = 0
         self._held_bytes = 0  # of answers that the client has not taken yet, in memory made for them
+        self._large: LargeRequest | None = None  # that is being worked on
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
         self.is_closing = False
@@ -114,7 +119,7 @@ class Session:
             else:
                 reader.park()
         except (DecodeError, ProtocolError, UnknownRequestError) as error:
-            self._refuse(str(error))
+            self.refuse(str(error))
         finally:
             self._in_turn = False
         if self._out:
@@ -166,6 +171,9 @@ class Session:
             on_closed, call.on_closed = call.on_closed, None
             if on_closed is not None:
                 on_closed()
+        if self._large is not None:
+            self._large.end()
+            self._large = None
         self._listener.closed(self)
 
     def __str__(self) -> str:
@@ -178,27 +186,53 @@ class Session:
         dispatcher = self._dispatcher
         api_key, version, correlation_id, client_id, position = read_header(view)
         route = dispatcher.route(api_key, version)
-        request = route.decode(view, position)
+        if len(view) <= SMALL_FRAME_BYTES:
+            request = route.decode(view, position, MAX_ELEMENTS)
+        else:
+            try:
+                request = route.decode(view, position, FEW_ELEMENTS)
+            except TooManyElementsError:
+                call = Call(api_key, version, correlation_id, client_id, None, self, route)
+                self._receive_large(call, view, position, now_ns)
+                return
         call = Call(api_key, version, correlation_id, client_id, request, self, route)
         call.size_bytes = len(view)
         call.received_ns = now_ns
+        self._waiting.append(call)
+        self.handle(call, route)
+        if call.is_slow and call.parts is None:
+            self._pause("work")
+        if self._done_ns - before_ns > RESOLUTION_NS:
+            self._watch.note(call, self._done_ns - before_ns)
+
+    def handle(self, call: Call, route: Route) -> None:
+        """Let a request that is in the line have its effect, and its answer if that is there."""
         call.started_ns = self._clock_ns()
-        waiting = self._waiting
-        waiting.append(call)
         try:
-            response = dispatcher.run(route, call)
+            response = self._dispatcher.run(route, call)
         except Exception:
-            log.exception("%s v%d from %s failed", route.api.name, version, self.address)
+            log.exception("%s v%d from %s failed", route.api.name, call.version, self.address)
             response = CLOSE_CONNECTION
         if response is not PENDING:
             call.is_answered = True
             call.peer.answered(call, response)
         elif not call.is_answered:
             call.local_done_ns = self._done_ns = self._clock_ns()
-            if call.is_slow:
-                self._pause("work")
-        if self._done_ns - before_ns > RESOLUTION_NS:
-            self._watch.note(call, self._done_ns - before_ns)
+
+    def _receive_large(self, call: Call, view: memoryview, position: int, now_ns: int) -> None:
+        """A request with very many entries: it is read and handled in slices, and no other meanwhile."""
+        large = self._listener.large
+        self._pause("entries")
+        self._done_ns = self._clock_ns()
+        if not large.has_room(len(view)):
+            self._reader.put_back(view)
+            large.wait(lambda: self._resume("entries"))
+            return
+        call.size_bytes = len(view)
+        call.received_ns = now_ns
+        self._waiting.append(call)
+        self._large = LargeRequest(large, self, call, self._reader.keep(view))
+        self._large.begin(self._dispatcher.large(call.route), position)
 
     def _take_run(self) -> bool:
         """Do the Produce requests at the head of the line that can be done as one, if there are any."""
@@ -233,13 +267,43 @@ class Session:
             parts = []
         else:
             try:
-                parts = route.respond(call.correlation_id, response)
+                if route.is_hot and not call.is_large:
+                    parts = route.respond(call.correlation_id, response)
+                else:
+                    steps = route.respond_slowly(call.correlation_id, response)
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        parts = end.value
+                    else:
+                        self._encode_slowly(call, steps, response)
+                        return
             except Exception:
-                log.exception(
-                    "the answer to %s v%d from %s cannot be sent", route.api.name, call.version, self.address
-                )
+                name = route.api.name
+                log.exception("the answer to %s v%d from %s cannot be sent", name, call.version, self.address)
                 self.close()
                 return
+        self._encoded(call, parts)
+
+    def _encode_slowly(self, call: Call, steps: Steps, response: Message) -> None:
+        """An answer with very many entries becomes bytes in slices; no more is read meanwhile."""
+        call.is_slow = True
+        self._done_ns = self._clock_ns()
+        self._pause("work")
+        slices = self._dispatcher.services.slices
+
+        def done(parts: list[Bytes]) -> None:
+            if call.is_open and not self.is_closing:
+                call.held_bytes += sum(map(len, parts))
+                self._encoded(call, parts)
+            if call.is_large:
+                slices.add(take_apart(response), lambda _: None, self.close, call)
+
+        slices.add(steps, done, self.close, call)
+
+    def _encoded(self, call: Call, parts: list[Bytes]) -> None:
+        """The answer is there as bytes. It leaves when its turn comes."""
+        route: Route = call.route
         self._done_ns = now_ns = self._clock_ns()
         if not self._in_turn:
             self._watch.answered = call
@@ -259,6 +323,10 @@ class Session:
             self._release_answers()
         if call.is_slow and "work" in self._paused_for and not self._in_turn:
             self._resume("work")
+        if self._large is not None and self._large.call is call:
+            self._large.end()
+            self._large = None
+            self._resume("entries")
 
     def _release_answers(self) -> None:
         """Everything at the head of the line that has its answer leaves."""
@@ -332,7 +400,8 @@ class Session:
         self._pause("throttle")
         self._dispatcher.services.runtime.call_later(throttle_ms, lambda: self._resume("throttle"))
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
+        """End the connection because of what was received."""
         log.warning("closing the connection from %s: %s", self.address, why)
         self.close()
 

@@ -21,9 +21,11 @@ from tests.reliability.attacks import (
     fetch_sessions,
     group_members,
     group_metadata,
+    large_requests,
     long_polls,
     made_up_ids,
     many_partitions,
+    metadata,
     old_fetches,
     old_messages,
     packed_batches,
@@ -58,6 +60,8 @@ ATTACKS: dict[str, Attack] = {
     "topic patterns": topic_patterns.attack,
     "group members": group_members.attack,
     "made-up ids": made_up_ids.attack,
+    "large requests": large_requests.attack,
+    "metadata": metadata.attack,
 }
 ALL_AT_ONCE = "all at once"
 MIB = 1 << 20
