@@ -50,10 +50,6 @@ ATTACKS: dict[str, Attack] = {
     "topic patterns": topic_patterns.attack,
 }
 ALL_AT_ONCE = "all at once"
-WAIT_FOR_TIME = (
-    "stalled requests",
-    "group members",
-)  # to pass: together with others they cannot move the clock
 MIB = 1 << 20
 BUDGET_BYTES = BrokerConfig().queued_max_request_bytes
 SLACK_BYTES = 64 * MIB
