@@ -14,7 +14,7 @@ from tests.server.wire import FETCH, Wire, fetch
 
 def keeps_the_loop(broker: Inside, seed: int, share: float) -> None:
     def spin() -> None:
-        until_ns = time.thread_time_ns() + 40_000_000
+        until_ns = time.thread_time_ns() + 80_000_000
         while time.thread_time_ns() < until_ns:
             pass
 

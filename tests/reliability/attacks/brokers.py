@@ -124,6 +124,7 @@ class Outside:
         self.process.stdout.close()
         shutil.rmtree(self.data)
         self._errors.unlink()
+        Path(_address(self.data)).unlink(missing_ok=True)
 
     def __getattr__(self, name: str) -> Any:
         """All that a broker in this process has."""

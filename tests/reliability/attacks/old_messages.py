@@ -16,7 +16,7 @@ SENT_BYTES = 20 * MIB
 def attack(broker: Attacked, seed: int, share: float) -> None:
     """One request to a topic that takes so much at once, and one to a topic that measures each message."""
     chance = random.Random(seed)
-    for topic, limit in (("wide", 100 * MIB), ("narrow", 1000)):
+    for topic, limit in (("old-wide", 100 * MIB), ("old-narrow", 1000)):
         broker.create_topic(topic, config={"max.message.bytes": limit})
         magic = chance.choice((0, 1))
         message = build_message_set([LegacyRecord(0, -1, 0, None, b"")], magic)

@@ -20,13 +20,14 @@ PATTERN_CHARS = 1_800
 def attack(broker: Attacked, seed: int, share: float) -> None:
     """Each group is there when it is told of the one topic that its pattern means."""
     chance = random.Random(seed)
+    chars = max(600, int(PATTERN_CHARS * share))
     for number in range(max(60, int(TOPICS * share))):
         broker.create_topic(f"{number:05}" + "ab" * (NAME_CHARS // 2))
     broker.create_topic("ab" * (NAME_CHARS // 2))
     await_coordinator(broker, "patterns-0")
     with contextlib.ExitStack() as stack:
         members = [
-            _Member(stack.enter_context(Wire(broker)), number, chance)
+            _Member(stack.enter_context(Wire(broker)), number, chance, chars)
             for number in range(max(4, int(GROUPS * share)))
         ]
         wait_until(lambda: not [member for member in members if not member.has_its_topic()])
@@ -35,11 +36,11 @@ def attack(broker: Attacked, seed: int, share: float) -> None:
 class _Member:
     """The only one of its group."""
 
-    def __init__(self, wire: Wire, number: int, chance: random.Random) -> None:
+    def __init__(self, wire: Wire, number: int, chance: random.Random, chars: int) -> None:
         self._wire = wire
         member_id = str(uuid.UUID(int=chance.getrandbits(128)))
         self._asked = {"group_id": f"patterns-{number}", "member_id": member_id}
-        many = "(a|b|ab)?" * (PATTERN_CHARS // len("(a|b|ab)?") - 1)
+        many = "(a|b|ab)?" * (chars // len("(a|b|ab)?") - 1)
         self._epoch = 0
         self._has_topic = False
         self._beat(
