@@ -228,6 +228,8 @@ class Plain:
     address = "127.0.0.1:50000"
     client_software_name = client_software_version = "tests"
 
+    producer_ids = 0
+
     def __init__(self) -> None:
         self.answers: list[Any] = []
 

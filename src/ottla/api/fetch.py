@@ -24,7 +24,7 @@ from ottla.api.fetch_contexts import (
     is_large,
 )
 from ottla.api.fetch_sessions import NO_SESSION, Followed, Key
-from ottla.api.old_messages import Converted, Fetched, convert
+from ottla.api.old_messages import MAX_BYTES, Converted, Fetched, convert
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.api.slow_answers import answer_in_slices
@@ -161,6 +161,7 @@ class _Fetch:
         wait = self._services.replicas.fetch(self._params, entries, done)
         if wait is not None:
             self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
+            self._call.request = None  # what waits holds no more than it needs
 
     def _refusal(self, followed: Followed) -> ErrorCode | None:
         """A replica needs the right to act for the cluster, anybody else to read the topic."""
@@ -187,6 +188,7 @@ class _Fetch:
             max_bytes=max_bytes,
             isolation=isolation,
             hard_max_bytes=version < _MAX_BYTES_SINCE,
+            copied_bytes=MAX_BYTES if version < _V2_SINCE else 0,
         )
 
     def _convert(self, results: list[FetchResult]) -> None:

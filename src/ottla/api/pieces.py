@@ -123,6 +123,7 @@ class _InPieces:
         self.address = peer.address
         self.client_software_name = peer.client_software_name
         self.client_software_version = peer.client_software_version
+        self.producer_ids = peer.producer_ids
 
     def go_on(self) -> None:
         """Hand out pieces until there is none left, or too many of them wait."""
