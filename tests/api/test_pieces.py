@@ -314,5 +314,5 @@ def test_joined_answers_keep_every_entry_in_order(pieces: list[tuple[str, int]])
 def test_what_cannot_be_cut_has_a_limit() -> None:
     assert max_elements(33, 2) == 10_000  # AlterConfigs
     assert max_elements(8, 9) == MAX_ELEMENTS
-    assert max_elements(24, 3) == 10_000  # AddPartitionsToTxn: all of it or nothing
-    assert max_elements(24, 4) == MAX_ELEMENTS
+    assert max_elements(24, 5) == 10_000  # AddPartitionsToTxn: all of a transaction or nothing
+    assert max_elements(9, 7) == max_elements(9, 8) == MAX_ELEMENTS

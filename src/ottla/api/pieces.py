@@ -53,7 +53,6 @@ _CUTS: dict[int, tuple[Cut, ...]] = {
     15: (Cut(("groups",), ("groups",)),),
     21: (_TOPICS,),
     23: (_TOPICS,),
-    24: (Cut(("transactions",), ("results_by_transaction",), since=4),),
     27: (Cut(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions")),),
     28: (_TOPICS,),
     42: (Cut(("groups_names",), ("results",)),),
