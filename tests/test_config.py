@@ -24,7 +24,15 @@ from ottla.config import (
 from ottla.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent
-OURS = {"ottla.max.partitions", "ottla.decompression.max.bytes", "ottla.serve.open"}
+OURS = {
+    "ottla.decompression.max.bytes",
+    "ottla.max.committed.offsets",
+    "ottla.max.groups",
+    "ottla.max.partitions",
+    "ottla.max.producer.ids",
+    "ottla.max.transactional.ids",
+    "ottla.serve.open",
+}
 # Kafka's default, and ours: Kafka wants to be told its id and its roles, sets no limit to its memory, and has
 # replicas.
 OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
@@ -33,6 +41,8 @@ OTHER_DEFAULTS: dict[str, tuple[str, object]] = {
     "queued.max.request.bytes": ("-1", 128 << 20),
     "socket.receive.buffer.bytes": ("102400", -1),
     "socket.send.buffer.bytes": ("102400", -1),
+    "group.max.size": ("2147483647", 1000),
+    "group.consumer.max.size": ("2147483647", 1000),
     "offsets.topic.replication.factor": ("3", 1),
     "transaction.state.log.min.isr": ("2", 1),
     "transaction.state.log.replication.factor": ("3", 1),
@@ -57,7 +67,7 @@ def refused(key: ConfigKey, value: object) -> bool:
     return False
 
 
-def test_the_keys_are_kafkas_and_three_of_our_own() -> None:
+def test_the_keys_are_kafkas_and_some_of_our_own() -> None:
     rows = kafka_rows()
     assert set(TOPIC_KEYS) == {r["key"] for r in rows if r["scope"] == "topic"} | {
         "ottla.decompression.max.bytes"

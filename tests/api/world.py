@@ -43,6 +43,7 @@ class Client:
         self.address = "127.0.0.1:50000"
         self.client_software_name = "tests"
         self.client_software_version = "1"
+        self.producer_ids = 0
         self._answers = answers
 
     def answered(self, call: Call, response: Any) -> None:

@@ -225,6 +225,16 @@ SECTIONS: dict[str, tuple[Known, ...]] = {
             path=r"results\.1\.configs\.queued\.max\.request\.bytes\..*",
         ),
         Known(
+            "Members of a group",
+            "As many as like (`group.max.size`, `group.consumer.max.size`).",
+            "At most 1000, unless the settings say otherwise; then GROUP_MAX_SIZE_REACHED, as in Kafka.",
+            "The leader of a classic group is told of all members in one answer, and a group is one record: both are "
+            "made at one go, and everybody else waits meanwhile. What is told to each member, and who gets what in "
+            "a consumer group, is done bit by bit.",
+            step=r"DescribeConfigs v4: all of a broker",
+            path=r"results\.1\.configs\.group\.(consumer\.)?max\.size\..*",
+        ),
+        Known(
             "Replicas of `__consumer_offsets`",
             "Three, unless `offsets.topic.replication.factor` says otherwise.",
             "One.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator import group_join
+from ottla.coordinator import room
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
@@ -451,19 +451,16 @@ def test_a_join_that_waited_is_told_when_the_coordinator_goes(world: World) -> N
 
 def test_what_members_say_of_themselves_has_a_limit(make_world: MakeWorld) -> None:
     world = make_world()
-    greedy = Consumer(world, metadata=bytes(group_join.MAX_MEMBER_BYTES + 1))
+    greedy = Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES + 1))
     assert greedy.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-    twice = Consumer(
-        world, metadata=bytes(group_join.MAX_MEMBER_BYTES // 2 + 1), protocols=("range", "sticky")
-    )
+    twice = Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES // 2 + 1), protocols=("range", "sticky"))
     assert twice.send_join().answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_what_all_members_say_together_has_a_limit(make_world: MakeWorld) -> None:
     world = make_world()
     large = [
-        Consumer(world, metadata=bytes(group_join.MAX_MEMBER_BYTES), instance=str(number))
-        for number in range(16)
+        Consumer(world, metadata=bytes(room.MAX_MEMBER_BYTES), instance=str(number)) for number in range(16)
     ]
     for one in large:
         assert not one.send_join().answers

@@ -114,6 +114,20 @@ def test_the_oldest_clients_get_a_cut_batch_and_no_more(world: World) -> None:
     assert sizes(world, entry(0, 20), hard_max_bytes=True) == [20]
 
 
+def test_records_that_somebody_looks_into_are_copied_and_no_more_than_are_wanted(world: World) -> None:
+    """To look into a map whose file was cut would end the process."""
+    world.make_topic("t", leading(), max_message_bytes=2**30, internal_segment_bytes=2**30)
+    one = len(batch(value=bytes(100_000)))
+    for _ in range(5):
+        world.append(value=bytes(100_000))
+    for wanted, size in ((10, one), (one + 1, one + 1), (MUCH, 5 * one)):
+        told = world.fetch(entry(), copied_bytes=wanted)
+        world.runtime.run_pending()
+        result = told.only
+        assert isinstance(result.records, bytes)
+        assert (len(result.records), result.size_bytes) == (size, 5 * one)
+
+
 # -- waiting
 
 

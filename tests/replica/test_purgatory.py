@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.replica.purgatory import Purgatory, Waiter
+from ottla.replica.purgatory import WAITER_WEIGHT, Purgatory, Waiter
 from ottla.testing.runtime import SimulatedRuntime
 
 
@@ -236,3 +236,39 @@ def test_many_whose_time_is_over_are_answered_in_turns(
     runtime.advance(100)
     runtime.run_pending()
     assert [wish.told for wish in wishes] == [["expire"]] * 1000
+
+
+def test_when_too_many_wait_the_time_of_the_oldest_is_over(runtime: SimulatedRuntime) -> None:
+    purgatory: Purgatory[str] = Purgatory(runtime, purge_interval=10, max_weight=3 * (WAITER_WEIGHT + 1))
+    wishes = [Wish({"a"}, set()) for _ in range(5)]
+    for wish in wishes:
+        purgatory.watch(wish, ["a"], 1000)
+    runtime.run_pending()
+    assert [wish.told for wish in wishes] == [["expire"], ["expire"], [], [], []]
+    assert purgatory.delayed == 3
+
+
+def test_what_has_ended_makes_room_for_others(runtime: SimulatedRuntime) -> None:
+    purgatory: Purgatory[str] = Purgatory(runtime, purge_interval=10, max_weight=2 * (WAITER_WEIGHT + 1))
+    ready: set[str] = set()
+    for _ in range(5):
+        wishes = [Wish({"a"}, ready), Wish({"b"}, ready)]
+        purgatory.watch(wishes[0], ["a"], 1000)
+        purgatory.watch(wishes[1], ["b"], 1000)
+        ready.add("a")
+        purgatory.check("a")
+        purgatory.cancel(wishes[1])
+        ready.clear()
+        runtime.run_pending()
+        assert [wish.told for wish in wishes] == [["complete"], []]
+
+
+def test_many_whose_time_is_over_at_once_are_told_in_turns(
+    purgatory: Purgatory[str], runtime: SimulatedRuntime
+) -> None:
+    wishes = [Wish({"a"}, set()) for _ in range(10_000)]
+    for wish in wishes:
+        purgatory.watch(wish, ["a"], 5000)
+    runtime.advance(5000)
+    assert all(wish.told == ["expire"] for wish in wishes)
+    assert purgatory.delayed == 0

@@ -76,3 +76,25 @@ def test_the_farthest_deadline_is_kept() -> None:
     wheel.add(2**63 - 1, "far")
     assert wheel.advance(2**63 - 2) == []
     assert wheel.advance(2**63 - 1) == ["far"]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(0, 10_000), max_size=50), st.integers(1, 7), st.lists(st.integers(0, 49)))
+def test_moved_a_few_at_a_time_every_item_that_is_left_expires_once(
+    delays: list[int], limit: int, removals: list[int]
+) -> None:
+    wheel: TimingWheel[int] = TimingWheel(7)
+    entries = [wheel.add(7 + delay, number) for number, delay in enumerate(delays)]
+    gone: set[int] = set()
+    expired: list[int] = []
+    while (next_ms := wheel.next_ms()) is not None:
+        due = wheel.advance(next_ms, limit)
+        assert len(due) <= limit
+        assert all(7 + delays[item] <= next_ms for item in due)
+        expired += due
+        if removals and (removed := removals.pop()) < len(delays):
+            is_there = removed not in gone and removed not in expired
+            assert wheel.remove(entries[removed]) == is_there
+            gone |= {removed} if is_there else set()
+        assert len(wheel) == len(delays) - len(gone) - len(expired)
+    assert sorted(expired) == sorted(set(range(len(delays))) - gone)

@@ -179,3 +179,12 @@ def test_the_first_failure_is_final() -> None:
     assert log_dir.failure is first
     with pytest.raises(LogDirOfflineError, match="first"):
         log_dir.check_online()
+
+
+def test_what_is_gone_from_a_file_is_not_in_memory(tmp_path: Path) -> None:
+    file = RealFileSystem().open(str(tmp_path / "cut"), create=True)
+    file.pwrite(bytes(1 << 20), 0)
+    assert file.is_cached(1 << 20, 0)
+    file.truncate(1000)
+    assert not file.is_cached(1 << 20, 0)
+    assert file.is_cached(1000, 0)

@@ -142,7 +142,7 @@ def test_an_error_of_the_disk_takes_the_directory_offline(world: World) -> None:
     log = world.load()
     append(log, 3)
     log.close()
-    point = Point("read", "*.log", "ottla.storage.segment.locate")
+    point = Point("read", "*.log", "ottla.storage.locating._read")
     world.fs = world.dir.fs = FaultyFileSystem(world.fs, Fault(point, error=errno.EIO))
     log = world.load(clean=True)
     with pytest.raises(StorageError):

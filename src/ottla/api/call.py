@@ -12,6 +12,7 @@ class Peer(Protocol):
     address: str
     client_software_name: str
     client_software_version: str
+    producer_ids: int
 
     def answered(self, call: Call, response: Any) -> None:
         """Take the answer to a call."""

@@ -132,7 +132,10 @@ def consumer_group_describe(services: Services, call: Call, request: ConsumerGro
             group_id, lambda state, now_ms: Result(_describe(services, state, group_id)), reply
         )
 
-    gather(request.group_ids, ask, lambda groups: call.reply(ConsumerGroupDescribeResponse(groups=groups)))
+    def done(groups: list[DescribedGroup]) -> None:
+        call.reply(ConsumerGroupDescribeResponse(groups=groups))
+
+    gather(request.group_ids, ask, done, services.groups.call_soon)
     return PENDING
 
 
@@ -170,7 +173,7 @@ def _describe(services: Services, state: GroupState, group_id: str) -> Described
             error_message=f"Group {group_id} {problem}.",
         )
     image = services.metadata.image
-    assignor = group.preferred_assignor(group.members.values())
+    assignor = group.preferred_assignor()
     return DescribedGroup(
         group_id=group_id,
         group_state=group.phase.value,

@@ -22,7 +22,7 @@ from ottla.api.fetch_sessions import (
     Followed,
     Key,
 )
-from ottla.api.old_messages import Converted, Fetched, convert
+from ottla.api.old_messages import MAX_BYTES, Converted, Fetched, convert
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.errors import BrokerError
@@ -190,6 +190,7 @@ class _Fetch:
         in_handler = False
         if wait is not None:
             self._call.on_closed = lambda: self._services.replicas.cancel_fetch(wait)
+            self._call.request = None  # what waits holds no more than it needs
         return result
 
     def _refusal(self, followed: Followed) -> ErrorCode | None:
@@ -216,6 +217,7 @@ class _Fetch:
             max_bytes=max_bytes,
             isolation=isolation,
             hard_max_bytes=version < _MAX_BYTES_SINCE,
+            copied_bytes=MAX_BYTES if version < _V2_SINCE else 0,
         )
 
     def _convert(self, results: list[FetchResult]) -> None:

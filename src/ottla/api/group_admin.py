@@ -64,7 +64,10 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
             group_id, lambda state, now_ms: Result(_describe(state, group_id, call.version)), reply
         )
 
-    gather(request.groups, ask, lambda groups: call.reply(DescribeGroupsResponse(groups=groups)))
+    def done(groups: list[DescribedGroup]) -> None:
+        call.reply(DescribeGroupsResponse(groups=groups))
+
+    gather(request.groups, ask, done, services.groups.call_soon)
     return PENDING
 
 
@@ -164,5 +167,8 @@ def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) 
             lambda _, error: tell(ErrorCode.NONE if error is None else code_of(error)),
         )
 
-    gather(wanted, ask, lambda results: call.reply(DeleteGroupsResponse(results=results)))
+    def done(results: list[DeletableGroupResult]) -> None:
+        call.reply(DeleteGroupsResponse(results=results))
+
+    gather(wanted, ask, done, services.groups.call_soon)
     return PENDING

@@ -3,6 +3,8 @@ id, the id that goes with it and a new epoch, after which no producer with an ol
 
 From v3 on a producer that has an id gives it with its epoch, or neither. Without a transactional id the answer is a
 new id with epoch 0 all the same.
+
+A connection that asks for very many is answered and then not read for a while, as Kafka does with what exceeds a quota.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, Init
 
 _NONE = -1
 _FENCED_SINCE = 4  # clients before do not know PRODUCER_FENCED
+_FREE_IDS = 1000  # for one connection: producers ask for one when they begin, and after some errors
+_PACE_MS = 10  # between those after them
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,9 @@ def init_producer_id(services: Services, call: Call, request: InitProducerIdRequ
     code = _refusal(services, call, request)
     if code is not ErrorCode.NONE:
         return _failed(code)
+    call.peer.producer_ids += 1
+    if call.peer.producer_ids > _FREE_IDS:
+        call.throttle_ms = _PACE_MS
     if request.transactional_id is None:
         _idempotent(services, call)
     else:
@@ -48,7 +55,11 @@ def _idempotent(services: Services, call: Call) -> None:
             # The one on which an idempotent producer tries again.
             call.reply(_failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
-            call.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+            call.reply(
+                InitProducerIdResponse(
+                    throttle_time_ms=call.throttle_ms, producer_id=producer_id, producer_epoch=0
+                )
+            )
 
     services.metadata.next_producer_id(done)
 
@@ -62,7 +73,13 @@ def _transactional(
 
     def reply(txn: Transaction | None, error: BrokerError | None) -> None:
         if txn is not None:
-            call.reply(InitProducerIdResponse(producer_id=txn.producer_id, producer_epoch=txn.producer_epoch))
+            call.reply(
+                InitProducerIdResponse(
+                    throttle_time_ms=call.throttle_ms,
+                    producer_id=txn.producer_id,
+                    producer_epoch=txn.producer_epoch,
+                )
+            )
             return
         code = ErrorCode.UNKNOWN_SERVER_ERROR if error is None else error.code
         if code == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_SINCE:

@@ -11,7 +11,6 @@ from ottla.config.values import (
     ANY,
     BOOLEAN,
     INT,
-    INT_MAX,
     LIST,
     LONG,
     MIB,
@@ -44,8 +43,8 @@ class CoordinatorConfig:
         "group.initial.rebalance.delay.ms", INT, 3 * SECOND_MS, ANY,
         "How long the first member of an empty group waits for others before it gets everything.")
     group_max_size: int = broker_key(
-        "group.max.size", INT, INT_MAX, at_least(1),
-        "How many members a group may have.")
+        "group.max.size", INT, 1000, at_least(1),
+        "How many members a group may have (in Kafka as many as like; here a part of a rebalance is done at one go).")
     group_consumer_session_timeout_ms: int = broker_key(
         "group.consumer.session.timeout.ms", INT, 45 * SECOND_MS, at_least(1),
         "How long a member of a consumer group (KIP-848) may be silent.")
@@ -65,8 +64,8 @@ class CoordinatorConfig:
         "group.consumer.max.heartbeat.interval.ms", INT, 15 * SECOND_MS, at_least(1),
         "The longest interval between heartbeats that a consumer group may be given.")
     group_consumer_max_size: int = broker_key(
-        "group.consumer.max.size", INT, INT_MAX, at_least(1),
-        "How many members a consumer group may have.")
+        "group.consumer.max.size", INT, 1000, at_least(1),
+        "How many members a consumer group may have (in Kafka as many as like).")
     group_consumer_assignors: tuple[str, ...] = broker_key(
         "group.consumer.assignors", LIST, ("uniform", "range"), each_of("uniform", "range"),
         "Who may say which member of a consumer group gets what; the first one does where members do not ask.")
@@ -98,12 +97,25 @@ class CoordinatorConfig:
     offsets_topic_segment_bytes: int = broker_key(
         "offsets.topic.segment.bytes", INT, 100 * MIB, at_least(1),
         "The `segment.bytes` that `__consumer_offsets` is made with.")
+    max_groups: int = broker_key(
+        "ottla.max.groups", INT, 20_000, at_least(1),
+        "ottla's own: how many groups a broker looks after, about 1 KB each; more are refused with "
+        "GROUP_MAX_SIZE_REACHED.")
+    max_committed_offsets: int = broker_key(
+        "ottla.max.committed.offsets", INT, 500_000, at_least(1),
+        "ottla's own: how many committed offsets a broker keeps, of all groups, about 150 bytes each (250 bytes of the "
+        "text that goes with one count as one more); others are refused with INVALID_COMMIT_OFFSET_SIZE.")
     transaction_max_timeout_ms: int = broker_key(
         "transaction.max.timeout.ms", INT, 15 * MINUTE_MS, at_least(1),
         "The longest timeout that a transactional producer may ask for.")
     transactional_id_expiration_ms: int = broker_key(
         "transactional.id.expiration.ms", INT, 7 * 24 * 60 * MINUTE_MS, at_least(1),
         "How long a transactional id is remembered that nobody uses.")
+    max_transactional_ids: int = broker_key(
+        "ottla.max.transactional.ids", INT, 100_000, at_least(1),
+        "ottla's own: how many transactional ids a broker remembers, about 300 bytes each (ten partitions of an open "
+        "transaction count as one more); beyond that those are forgotten that were not used for 15 minutes after they "
+        "began, then new ones refused with POLICY_VIOLATION.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = broker_key(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10 * SECOND_MS, at_least(1),
         "How often transactions are looked for that have timed out; they are aborted.")

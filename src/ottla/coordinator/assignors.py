@@ -2,14 +2,17 @@
 
 `uniform` gives all members as many partitions as the others, give or take one, and moves as few as it can. `range`
 cuts every topic into runs, one for each member that wants it: topics of the same size are cut at the same places.
+
+Both are generators that stop after each small step, and in the end return what they found: for a large group the steps
+are taken in several turns of the loop.
 """
 
 from __future__ import annotations
 
 import heapq
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from ottla.coordinator.consumer_records import Assigned
 
@@ -17,6 +20,8 @@ _ROUNDS = 16  # of moving partitions to where there are fewer, where members wan
 
 Topics = frozenset[uuid.UUID]
 Targets = dict[str, Assigned]
+T = TypeVar("T")
+Steps = Generator[None, None, T]
 _Mutable = dict[uuid.UUID, set[int]]
 
 
@@ -32,19 +37,31 @@ Candidates = Mapping[str, Candidate]
 Sizes = Mapping[uuid.UUID, int]  # of topics, in partitions
 
 
-def uniform(members: Candidates, sizes: Sizes) -> Targets:
+def at_once(steps: Steps[T]) -> T:
+    """Take all the steps now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def uniform(members: Candidates, sizes: Sizes) -> Steps[Targets]:
     """The same number for everybody, and most of it what they had."""
-    if len({candidate.topics for candidate in members.values()}) == 1:
-        targets = _alike(members, sizes)
+    first = next(iter(members.values())).topics
+    if all(candidate.topics == first for candidate in members.values()):
+        targets = yield from _alike(members, sizes)
     else:
-        targets = _Differing(members, sizes).targets()
-    return {
-        member_id: {topic_id: frozenset(numbers) for topic_id, numbers in target.items() if numbers}
-        for member_id, target in targets.items()
-    }
+        targets = yield from _Differing(members, sizes).targets()
+    frozen: Targets = {}
+    for member_id, target in targets.items():
+        frozen[member_id] = {topic_id: frozenset(numbers) for topic_id, numbers in target.items() if numbers}
+        yield
+    return frozen
 
 
-def range_(members: Candidates, sizes: Sizes) -> Targets:
+def range_(members: Candidates, sizes: Sizes) -> Steps[Targets]:
     """Static members first, by their instance; the others by their id."""
     order = sorted(
         members, key=lambda key: (members[key].instance_id is None, members[key].instance_id or key)
@@ -58,10 +75,11 @@ def range_(members: Candidates, sizes: Sizes) -> Targets:
             if start < end:
                 targets[member_id][topic_id] = frozenset(range(start, end))
             start = end
+            yield
     return dict(targets)
 
 
-ASSIGNORS: dict[str, Callable[[Candidates, Sizes], Targets]] = {"uniform": uniform, "range": range_}
+ASSIGNORS: dict[str, Callable[[Candidates, Sizes], Steps[Targets]]] = {"uniform": uniform, "range": range_}
 
 
 def _numbers(target: Assigned, topics: Topics) -> Iterator[tuple[uuid.UUID, int]]:
@@ -70,18 +88,15 @@ def _numbers(target: Assigned, topics: Topics) -> Iterator[tuple[uuid.UUID, int]
             yield topic_id, number
 
 
-def _alike(members: Candidates, sizes: Sizes) -> dict[str, _Mutable]:
+def _alike(members: Candidates, sizes: Sizes) -> Steps[dict[str, _Mutable]]:
     """All want the same: everybody keeps what fits into its share, the rest goes to those with room."""
-    (topics,) = {candidate.topics for candidate in members.values()}
+    topics = next(iter(members.values())).topics
     share, extras = divmod(sum(sizes[topic_id] for topic_id in topics), len(members))
-    free = [
-        (topic_id, number)
-        for topic_id in sorted(topics)
-        for number in sorted(_unassigned(members, topic_id, sizes[topic_id]))
-    ]
+    free = yield from _unassigned(members, {topic_id: sizes[topic_id] for topic_id in sorted(topics)})
     targets: dict[str, _Mutable] = {}
     room: list[tuple[str, int]] = []
     for place, (member_id, candidate) in enumerate(members.items()):
+        yield
         kept: _Mutable = {}
         left = share + (extras > 0)
         for topic_id, number in _numbers(candidate.target, topics):
@@ -104,14 +119,23 @@ def _alike(members: Candidates, sizes: Sizes) -> dict[str, _Mutable]:
         for topic_id, number in free[at : at + left]:
             targets[member_id].setdefault(topic_id, set()).add(number)
         at += left
+        yield
     return targets
 
 
-def _unassigned(members: Candidates, topic_id: uuid.UUID, size: int) -> set[int]:
-    found = set(range(size))
+def _unassigned(members: Candidates, sizes: Sizes) -> Steps[list[tuple[uuid.UUID, int]]]:
+    """What nobody should have had so far, in order."""
+    taken: dict[uuid.UUID, set[int]] = {topic_id: set() for topic_id in sizes}
     for candidate in members.values():
-        found.difference_update(candidate.target.get(topic_id, ()))
-    return found
+        for topic_id, numbers in candidate.target.items():
+            if topic_id in taken:
+                taken[topic_id].update(numbers)
+        yield
+    free: list[tuple[uuid.UUID, int]] = []
+    for topic_id, size in sizes.items():
+        free += [(topic_id, number) for number in range(size) if number not in taken[topic_id]]
+        yield
+    return free
 
 
 class _Differing:
@@ -125,26 +149,36 @@ class _Differing:
         self._owner: dict[uuid.UUID, list[int | None]] = {
             topic_id: [None] * size for topic_id, size in sizes.items()
         }
-        for place, candidate in enumerate(members.values()):
+        self._candidates = members
+
+    def _take_in(self) -> Steps[None]:
+        """Who wants what, and who had it."""
+        for place, candidate in enumerate(self._candidates.values()):
             for topic_id in candidate.topics:
                 self._takers[topic_id].append(place)
             for topic_id, number in _numbers(candidate.target, candidate.topics):
                 self._owner[topic_id][number] = place
                 self._load[place] += 1
+            yield
 
-    def targets(self) -> dict[str, _Mutable]:
+    def targets(self) -> Steps[dict[str, _Mutable]]:
+        yield from self._take_in()
         order = sorted((topic_id for topic_id in self._sizes if self._takers[topic_id]), key=self._rank)
         for topic_id in order:
-            self._fill(topic_id)
+            yield from self._fill(topic_id)
         for _ in range(_ROUNDS):
             # All topics are tried in each round: a move of one may make room for another's.
-            if not sum(self._level(topic_id) for topic_id in order):
+            moved = 0
+            for topic_id in order:
+                moved += yield from self._level(topic_id)
+            if not moved:
                 break
         targets: dict[str, _Mutable] = {member_id: {} for member_id in self._members}
         for topic_id in order:
             for number, place in enumerate(self._owner[topic_id]):
                 if place is not None:
                     targets[self._members[place]].setdefault(topic_id, set()).add(number)
+                yield
         return targets
 
     def _rank(self, topic_id: uuid.UUID) -> tuple[float, int, uuid.UUID]:
@@ -152,7 +186,7 @@ class _Differing:
         takers = len(self._takers[topic_id])
         return -self._sizes[topic_id] / takers, takers, topic_id
 
-    def _fill(self, topic_id: uuid.UUID) -> None:
+    def _fill(self, topic_id: uuid.UUID) -> Steps[None]:
         heap = [(self._load[place], place) for place in self._takers[topic_id]]
         heapq.heapify(heap)
         owners = self._owner[topic_id]
@@ -162,8 +196,9 @@ class _Differing:
                 owners[number] = place
                 self._load[place] = load + 1
                 heapq.heapreplace(heap, (load + 1, place))
+            yield
 
-    def _level(self, topic_id: uuid.UUID) -> int:
+    def _level(self, topic_id: uuid.UUID) -> Steps[int]:
         """Move partitions from whoever has most to whoever has least, while that helps; how many were moved."""
         owned: dict[int, list[int]] = {}
         for number, owner in enumerate(self._owner[topic_id]):
@@ -175,6 +210,7 @@ class _Differing:
         heapq.heapify(richest)
         moved = 0
         while richest:
+            yield
             load, place = -richest[0][0], richest[0][1]
             low, poor = poorest[0]
             if low != self._load[poor]:

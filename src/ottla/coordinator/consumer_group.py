@@ -66,6 +66,10 @@ class ConsumerMember(NamedTuple):
         return self.standing.state is MemberState.STABLE and self.standing.epoch == target_epoch
 
 
+Changes = Mapping[str, ConsumerMember | None]  # members as they will be; None for those that will be gone
+NO_CHANGES: Changes = {}
+
+
 class ConsumerGroup:
     """A group and its members."""
 
@@ -78,7 +82,12 @@ class ConsumerGroup:
         self.static: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Assigned] = {}
         self.resolved: dict[str, Resolved] = {}  # by pattern
-        self.patterns: Counter[str] = Counter()  # how many members have each
+        # How many members have each, and how many speak the classic protocol: a large group is not looked through.
+        self.patterns: Counter[str] = Counter()
+        self.assignors: Counter[str] = Counter()
+        self._wanted: Counter[str] = Counter()  # topics by name
+        self.classic_count = 0
+        self.metadata_bytes = 0  # that its members have brought
         self.has_partition_metadata = False  # an old record that is to be taken back
         self._owners: dict[tuple[uuid.UUID, int], int] = {}  # the epochs of whoever has a partition
         # Not written down: whether the topics are to be looked at again at the next heartbeat.
@@ -112,15 +121,24 @@ class ConsumerGroup:
     def _replay_details(self, member_id: str, details: MemberDetails | None) -> None:
         known = self.members.get(member_id)
         if known is not None:
-            self.patterns = self.patterns - Counter([known.details.pattern])
+            self._count(known.details, -1)
         if details is None:
             self._remove(member_id)
             return
         self.members[member_id] = (known or ConsumerMember(member_id))._replace(details=details)
-        if details.pattern:
-            self.patterns[details.pattern] += 1
+        self._count(details, 1)
         if details.instance_id is not None:
             self.static[details.instance_id] = member_id
+
+    def _count(self, details: MemberDetails, change: int) -> None:
+        for topic in details.topics:
+            _add(self._wanted, topic, change)
+        if details.pattern:
+            _add(self.patterns, details.pattern, change)
+        if details.assignor is not None:
+            _add(self.assignors, details.assignor, change)
+        self.classic_count += change * (details.classic is not None)
+        self.metadata_bytes += change * details.size_bytes
 
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -179,34 +197,43 @@ class ConsumerGroup:
         before = self.static.get(member.details.instance_id or "", member.member_id)
         return self.targets.get(before, NOTHING)
 
-    def members_with(self, changed: Mapping[str, ConsumerMember | None]) -> dict[str, ConsumerMember]:
-        """The members as they will be once some have changed or are gone."""
-        members = dict(self.members)
-        for member_id, member in changed.items():
-            if member is None:
-                members.pop(member_id, None)
-            else:
-                members[member_id] = member
-        return members
-
-    def topics_of(
-        self, member: ConsumerMember, resolved: Mapping[str, Resolved] | None = None
-    ) -> frozenset[str]:
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """All that a member wants; a pattern that has not been resolved stands for nothing."""
-        found = (self.resolved if resolved is None else resolved).get(member.details.pattern)
+        found = self.resolved.get(member.details.pattern)
         return member.details.topics if found is None else member.details.topics | found.topics
 
     def topics(
-        self, members: Iterable[ConsumerMember], resolved: Mapping[str, Resolved] | None = None
+        self, changed: Changes = NO_CHANGES, resolved: Mapping[str, Resolved] | None = None
     ) -> set[str]:
-        return set().union(*(self.topics_of(member, resolved) for member in members))
+        """All that members want, once some have changed or are gone."""
+        wanted, patterns = self._wanted, self.patterns
+        if changed:
+            wanted, patterns = Counter(wanted), Counter(patterns)
+            for member_id, member in changed.items():
+                known = self.members.get(member_id)
+                for one, change in ((known, -1), (member, 1)):
+                    if one is not None:
+                        for topic in one.details.topics:
+                            _add(wanted, topic, change)
+                        _add(patterns, one.details.pattern, change)
+        topics = set(wanted)
+        for pattern, found in (self.resolved if resolved is None else resolved).items():
+            if pattern in patterns:
+                topics |= found.topics
+        return topics
 
     def is_subscribed(self, topic: str) -> bool:
-        return any(topic in self.topics_of(member) for member in self.members.values())
+        return topic in self._wanted or any(
+            topic in found.topics for pattern, found in self.resolved.items() if pattern in self.patterns
+        )
 
-    def preferred_assignor(self, members: Iterable[ConsumerMember]) -> str | None:
+    def preferred_assignor(self, changed: Changes = NO_CHANGES) -> str | None:
         """The one that most members ask for, if any does."""
-        votes = Counter(member.details.assignor for member in members if member.details.assignor is not None)
+        votes = Counter(self.assignors)
+        for member_id, member in changed.items():
+            for one, change in ((self.members.get(member_id), -1), (member, 1)):
+                if one is not None and one.details.assignor is not None:
+                    _add(votes, one.details.assignor, change)
         return max(votes, key=lambda name: (votes[name], name), default=None)
 
     # -- offsets
@@ -262,6 +289,15 @@ class ConsumerGroup:
         records.append(TargetEpoch(group, self.epoch))
         records += (CurrentMember(group, m.member_id, m.standing) for m in members.values())
         return records
+
+
+def _add(counts: Counter[str], key: str, change: int) -> None:
+    """Count, without a place for what there is none of."""
+    count = counts[key] + change
+    if count > 0:
+        counts[key] = count
+    else:
+        counts.pop(key, None)
 
 
 def _places(standing: Standing) -> Iterable[tuple[uuid.UUID, int]]:

@@ -16,6 +16,7 @@ from ottla.coordinator.migration import Migration
 from ottla.coordinator.pattern_resolver import Allowed
 from ottla.coordinator.reconciling import Owned
 from ottla.coordinator.result import Result
+from ottla.coordinator.room import MAX_NAME, Room, is_long
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_heartbeat import (
@@ -60,7 +61,9 @@ class ConsumerHeartbeats:
         members: ConsumerMembers,
         updates: MemberUpdates,
         migration: Migration,
+        room: Room,
     ) -> None:
+        self._room = room
         self._config = config
         self._classic_groups = classic_groups
         self._groups = groups
@@ -77,12 +80,17 @@ class ConsumerHeartbeats:
 
     def _stay(self, beat: Beat, now_ms: int) -> Result[GroupRecord]:
         request = beat.request
+        if is_long(request.member_id, request.instance_id, request.rack_id, beat.client_id):
+            raise CodedError(ErrorCode.INVALID_REQUEST, f"Names have at most {MAX_NAME} characters.")
         records: list[GroupRecord] = []
         group, upgraded = self._find_or_make(request.group_id, records, make=request.member_epoch == 0)
         self._check_room(group, request.member_id)
         old = self._member(group, beat, records)
         update = Update(group, old, old, records)
-        self._updates.subscribe(update, _details(old, beat), beat.allowed, now_ms, classic=False)
+        details = _details(old, beat)
+        if details != old.details and not self._has_bytes(group, old, details, now_ms):
+            raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED, "Members of groups may not say more.")
+        self._updates.subscribe(update, details, beat.allowed, now_ms, classic=False)
         has_moved = self._updates.reconcile(update, *self._updates.assign(update), beat.owned)
         member = update.member
         self._members.touch(group.group_id, member.member_id)
@@ -117,6 +125,7 @@ class ConsumerHeartbeats:
             problem = "not found" if classic is None else "is not a consumer group"
             raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {problem}.")
         if classic is None:
+            self._room.check_group(group_id)
             return ConsumerGroup(group_id), None
         if classic.phase is GroupPhase.EMPTY:
             records.append(GroupMetadata(group_id, None))
@@ -130,6 +139,12 @@ class ConsumerHeartbeats:
         limit = self._config.group_consumer_max_size
         if len(group.members) >= limit and member_id not in group.members:
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has its {limit} members.")
+
+    def _has_bytes(
+        self, group: ConsumerGroup, old: ConsumerMember, details: MemberDetails, now_ms: int
+    ) -> bool:
+        said_before = old.details.size_bytes if old.member_id in group.members else None
+        return self._room.has_bytes(group.metadata_bytes, said_before, details.size_bytes, now_ms)
 
     def _member(self, group: ConsumerGroup, beat: Beat, records: list[GroupRecord]) -> ConsumerMember:
         """The member that asks, as it was before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
@@ -112,9 +113,12 @@ class ConsumerMembers:
             return Result()
         return self.remove(group, [member], now_ms, None)
 
-    def loaded(self) -> None:
-        for group in self._groups.values():
-            for member in group.members.values():
+    def take_over(self, group: ConsumerGroup) -> None:
+        """The group was read from the log."""
+        if self._groups.get(group.group_id) is not group:
+            return
+        for member in group.members.values():
+            if not self.timers.is_running(Clock.SESSION, group.group_id, member.member_id):
                 self.touch(group.group_id, member.member_id)
                 if member.standing.state is MemberState.UNREVOKED_PARTITIONS:
                     self.wait_for_revocation(group.group_id, member)
@@ -138,11 +142,12 @@ class ConsumerMembers:
         records: list[GroupRecord] = []
         for member in members:
             records += _removed(name, member.member_id)
-        left = group.members_with({member.member_id: None for member in members}).values()
-        patterns = {member.details.pattern for member in left}
-        gone = {member.details.pattern for member in members} - patterns - {""}
+        patterns = Counter(member.details.pattern for member in members)
+        gone = [
+            pattern for pattern, count in patterns.items() if pattern and count == group.patterns[pattern]
+        ]
         records += (PatternRecord(name, pattern, None) for pattern in sorted(gone))
-        metadata_hash = self._updates.hash_of(group, left)
+        metadata_hash = self._updates.hash_of(group, {member.member_id: None for member in members})
         records.append(GroupEpoch(name, (group.epoch + 1, metadata_hash)))
         for member in members:
             self.timers.forget(name, member.member_id)

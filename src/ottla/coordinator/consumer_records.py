@@ -21,6 +21,7 @@ Assigned = Mapping[
     uuid.UUID, frozenset[int]
 ]  # partitions by topic id; never changed, never with an empty set
 NOTHING: Assigned = {}
+_NAME_BYTES = 50  # besides its letters
 
 
 class MemberState(IntEnum):
@@ -51,6 +52,14 @@ class MemberDetails(NamedTuple):
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicMember | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """How much the member says, with what it takes to keep that apart."""
+        said = sum([len(topic) + _NAME_BYTES for topic in self.topics]) + len(self.pattern)
+        if self.classic is None:
+            return said
+        return said + sum([len(data) for _, data in self.classic.protocols])
 
     def updated(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from typing import Final
 
 from ottla.coordinator.group_records import GroupValue, MemberMetadata
 from ottla.coordinator.result import Reply
@@ -17,6 +18,9 @@ from ottla.protocol.errors import ErrorCode
 from ottla.runtime import Timer
 
 CONSUMER_PROTOCOL = "consumer"
+QUICKLY_READ: Final = (
+    1000  # topics that members name: more are read when a generation has begun, a few at a time
+)
 
 
 class GroupPhase(Enum):
@@ -125,7 +129,7 @@ class Group:
         group.leader = value.leader
         if group.members:
             group.phase = GroupPhase.STABLE
-        group.topics = group.subscribed()
+        group.topics = group.subscribed() if group.announced_topics <= QUICKLY_READ else None
         return group
 
     def snapshot(self) -> GroupValue:
@@ -280,7 +284,7 @@ class Group:
         """All have joined who will: agree on a protocol, or be empty."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
-        self.topics = self.subscribed()
+        self.topics = self.subscribed() if self.announced_topics <= QUICKLY_READ else None
         self.enter(GroupPhase.COMPLETING if self.members else GroupPhase.EMPTY, now_ms)
         self.not_synced = set(self.members)
 
@@ -289,6 +293,11 @@ class Group:
         candidates = {name for name, count in self._supported.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
+
+    @property
+    def announced_topics(self) -> int:
+        """How many topics its members say that they name."""
+        return sum([announced(member.metadata(self.protocol)) for member in self.members.values()])
 
     def subscribed(self) -> frozenset[str] | None:
         if not self.is_consumers or (self.members and self.protocol is None):
@@ -308,3 +317,8 @@ class Group:
         for timer in timers:
             if timer is not None:
                 timer.cancel()
+
+
+def announced(subscription: bytes) -> int:
+    """How many topics a consumer is going to name; it may be lying."""
+    return min(int.from_bytes(subscription[2:6], "big"), len(subscription))

@@ -10,13 +10,10 @@ from ottla.coordinator.group import Group, GroupPhase, Member
 from ottla.coordinator.group_records import GroupMetadata, GroupRecord, GroupValue
 from ottla.coordinator.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.result import LATER, Reply, Result, Shard
+from ottla.coordinator.room import Room, is_long
 from ottla.errors import CodedError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-
-# What members say of themselves is kept, written to the log, and told to their leader in one answer.
-MAX_MEMBER_BYTES = 1 << 20
-MAX_GROUP_BYTES = 16 << 20
 
 _ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
@@ -46,8 +43,9 @@ class Joins:
     """The way into the groups of one shard."""
 
     def __init__(
-        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances
+        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances, room: Room
     ) -> None:
+        self._room = room
         self._shard = shard
         self._max_size = config.group_max_size
         self._groups = groups
@@ -56,14 +54,17 @@ class Joins:
     def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
         """The answer comes with the next generation, or at once where there is a reason."""
         request = joining.request
+        if is_long(joining.client_id, request.group_instance_id, request.protocol_type):
+            return Result(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
         group = self._groups.get(request.group_id)
         is_new_group = group is None
         if group is None:
             if request.member_id:
                 return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+            self._room.check_group(request.group_id)
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
-        if not self._has_room(group, request.member_id) or not _has_room_for(group, joining):
+        if not self._has_room(group, request.member_id) or not self._has_bytes(group, joining, now_ms):
             self._drop_pending(group, request.member_id)
             response: object = _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif not request.member_id:
@@ -84,6 +85,14 @@ class Joins:
             return member_id in group.members or len(group.members) < self._max_size
         return True
 
+    def _has_bytes(self, group: Group, joining: Joining, now_ms: int) -> bool:
+        request = joining.request
+        size_bytes = sum([len(entry.metadata) for entry in request.protocols])
+        member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
+        known = group.members.get(member_id)
+        said_before = None if known is None else known.metadata_bytes
+        return self._room.has_bytes(group.metadata_bytes, said_before, size_bytes, now_ms)
+
     @staticmethod
     def _drop_pending(group: Group, member_id: str) -> None:
         timer = group.pending.pop(member_id, None)
@@ -103,6 +112,8 @@ class Joins:
             if instance_id in group.static:
                 return self._replace_static(group, joining, member_id, fx)
         elif joining.version >= _ID_REQUIRED_SINCE:
+            if len(group.pending) >= self._max_size:
+                return _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
             # A client that dies while it joins leaves no member behind: only who comes back with the id is one.
             self._rebalances.expect(group, member_id, request.session_timeout_ms)
             return _refused(member_id, ErrorCode.MEMBER_ID_REQUIRED)
@@ -200,17 +211,6 @@ class Joins:
         self._wait(group, member, joining.reply, fx)
         self._rebalances.prepare_or_complete(group, fx)
         return LATER
-
-
-def _has_room_for(group: Group, joining: Joining) -> bool:
-    request = joining.request
-    size_bytes = sum(len(entry.metadata) for entry in request.protocols)
-    if not size_bytes:
-        return True
-    member_id = request.member_id or group.static.get(request.group_instance_id or "", "")
-    known = group.members.get(member_id)
-    held_bytes = group.metadata_bytes - (0 if known is None else known.metadata_bytes)
-    return size_bytes <= MAX_MEMBER_BYTES and held_bytes + size_bytes <= MAX_GROUP_BYTES
 
 
 def _refused(member_id: str, code: int) -> JoinGroupResponse:

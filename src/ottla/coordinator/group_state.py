@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
@@ -29,6 +29,8 @@ from ottla.coordinator.offset_commands import OffsetCommands
 from ottla.coordinator.pattern_resolver import PatternResolver
 from ottla.coordinator.rebalances import Rebalances
 from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.room import Room
+from ottla.coordinator.target_assignments import TargetAssignments
 from ottla.coordinator.topic_hash import TopicHashes
 from ottla.errors import BrokerError, CodedError
 from ottla.protocol.errors import ErrorCode
@@ -36,22 +38,30 @@ from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity
 from ottla.protocol.messages.sync_group import SyncGroupRequest
 
+_SESSIONS_AT_ONCE = 300
+
 
 class GroupState:
     """The groups whose ids belong to one partition. Commands are methods; each gives a Result."""
 
-    def __init__(self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage]) -> None:
+    def __init__(
+        self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage], room: Room
+    ) -> None:
         self._shard = shard
         self._config = config
         self._image = image
+        self._room = room
         self.groups: dict[str, Group] = {}  # classic ones
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # the others; no id is in both
-        self.offsets = Offsets()
+        self.offsets = Offsets(room.offsets)
+        room.add(self.groups, self.consumer_groups)
         self._rebalances = Rebalances(shard, config, self.groups)
-        self._joins = Joins(shard, config, self.groups, self._rebalances)
+        self._joins = Joins(shard, config, self.groups, self._rebalances, room)
         self._members = Members(self.groups, self._rebalances)
         self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
-        commands = OffsetCommands(config, self.groups, self.consumer_groups, self.offsets, self._rebalances)
+        commands = OffsetCommands(
+            config, self.groups, self.consumer_groups, self.offsets, self._rebalances, room
+        )
         self.commit = commands.commit
         self.txn_offset_commit = commands.txn_offset_commit
         self.check_fetch = commands.check_fetch
@@ -65,7 +75,8 @@ class GroupState:
         self._patterns = PatternResolver(
             shard, config.group_consumer_regex_refresh_interval_ms, image, hashes, self.consumer_groups
         )
-        updates = MemberUpdates(config.group_consumer_assignors[0], image, hashes, self._patterns)
+        targets = TargetAssignments(shard, config.group_consumer_assignors[0], image, self.consumer_groups)
+        updates = MemberUpdates(targets, image, hashes, self._patterns)
         migration = Migration(config, image, hashes, self.groups, self.consumer_groups, self._rebalances)
         self._consumers = ConsumerMembers(
             shard,
@@ -79,7 +90,7 @@ class GroupState:
             config, image, self._consumers, updates, migration, self._rebalances
         )
         self.beat = ConsumerHeartbeats(
-            config, self.groups, self.consumer_groups, self._consumers, updates, migration
+            config, self.groups, self.consumer_groups, self._consumers, updates, migration, self._room
         ).beat
 
     # -- what the runtime asks for
@@ -131,14 +142,30 @@ class GroupState:
         self.offsets.end_txn(producer_id, committed=committed)
 
     def loaded(self, now_ms: int) -> None:
-        for group in self.groups.values():
-            for member in group.members.values():
-                self._rebalances.touch(group, member)
-        self._consumers.loaded()
+        self._begin_sessions(iter([*self.groups.values(), *self.consumer_groups.values()]))
         self._patterns.newest_topic = self._image().revision
         self._upkeep.plan()
 
+    def _begin_sessions(self, groups: Iterator[Group | ConsumerGroup]) -> None:
+        """Of all who were members when it was written down, some hundreds in each turn of the loop."""
+        left = _SESSIONS_AT_ONCE
+        for group in groups:
+            if isinstance(group, Group):
+                self._rebalances.take_over(group)
+            else:
+                self._consumers.take_over(group)
+            left -= 1 + len(group.members)
+            if left <= 0:
+                self._shard.call_later(0, lambda state, now_ms: self._go_on_with(groups))
+                return
+
+    def _go_on_with(self, groups: Iterator[Group | ConsumerGroup]) -> Result[GroupRecord]:
+        self._begin_sessions(groups)
+        return Result()
+
     def unloaded(self, error: BrokerError) -> None:
+        self._room.remove(self.groups)
+        self.offsets.unload()
         self._consumers.timers.forget_all()
         for group in self.groups.values():
             group.cancel_timers()
@@ -210,11 +237,9 @@ class GroupState:
             self._patterns.newest_topic = self._image().revision
         for group in self.consumer_groups.values():
             if not group.needs_refresh:
-                group.needs_refresh = not changed.isdisjoint(group.topics(group.members.values()))
+                group.needs_refresh = not changed.isdisjoint(group.topics())
         records: list[GroupRecord] = [
             OffsetCommit(group_id, place.topic, place.partition, None)
-            for group_id in (*self.groups, *self.consumer_groups)
-            for place in sorted(self.offsets.places(group_id))
-            if place.topic in deleted
+            for group_id, place in self.offsets.of_topics(deleted)
         ]
         return Result(None, records, whole=False)

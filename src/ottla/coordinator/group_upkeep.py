@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from ottla.config import BrokerConfig
 from ottla.coordinator.consumer_group import ConsumerGroup
 from ottla.coordinator.group import Group, GroupPhase
@@ -10,6 +13,9 @@ from ottla.coordinator.group_records import GroupMetadata, GroupRecord, OffsetCo
 from ottla.coordinator.result import Result, Shard
 
 _MINUTE_MS = 60_000
+_AT_ONCE = 500  # groups and offsets
+
+AnyGroup = Group | ConsumerGroup
 
 
 class Upkeep:
@@ -34,21 +40,33 @@ class Upkeep:
         """Look through them when the time has come, and again after that."""
 
         def due(state: object, now_ms: int) -> Result[GroupRecord]:
-            self.plan()
-            return self._expire(now_ms)
+            groups: list[AnyGroup] = [*self._groups.values(), *self._consumer_groups.values()]
+            return self._expire(iter(groups), state, now_ms)
 
         self._shard.call_later(self._interval_ms, due)
 
-    def _expire(self, now_ms: int) -> Result[GroupRecord]:
+    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> Result[GroupRecord]:
+        """Some of the groups; the others in the next turns of the loop."""
         records: list[GroupRecord] = []
-        groups: list[Group | ConsumerGroup] = [*self._groups.values(), *self._consumer_groups.values()]
+        left = _AT_ONCE
         for group in groups:
+            if self._find(group.group_id) is not group:
+                continue
             expired = self._expired(group, now_ms)
             records += (OffsetCommit(group.group_id, *place, None) for place in expired)
-            left = self._offsets.places(group.group_id).difference(expired)
-            if not left and _is_idle(group):
+            known = self._offsets.places(group.group_id)
+            if not known.difference(expired) and _is_idle(group):
                 records += tombstones_of(group)
+            left -= 1 + len(known)
+            if left <= 0:
+                self._shard.call_later(0, partial(self._expire, groups))
+                break
+        else:
+            self.plan()
         return Result(None, records, whole=False)
+
+    def _find(self, group_id: str) -> AnyGroup | None:
+        return self._groups.get(group_id) or self._consumer_groups.get(group_id)
 
     def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
         since_ms = None  # what retention counts from, if not from the commit
@@ -59,7 +77,7 @@ class Upkeep:
                 return []
             if group.protocol_type is not None and is_empty and group.timestamp >= 0:
                 since_ms = group.timestamp
-        topics = group.topics(group.members.values()) if isinstance(group, ConsumerGroup) else None
+        topics = group.topics() if isinstance(group, ConsumerGroup) else None
         expired = []
         for place, commit in self._offsets.of(group.group_id).items():
             is_wanted = group.is_subscribed(place.topic) if topics is None else place.topic in topics

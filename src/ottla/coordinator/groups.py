@@ -9,6 +9,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
 from ottla.coordinator.group_records import GroupCodec, GroupRecord
 from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.room import Room
 from ottla.coordinator.runtime import Coordinator, InternalTopic
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -33,9 +34,10 @@ class Groups(Coordinator[GroupState, GroupRecord]):
             },
             config.offsets_commit_timeout_ms,
         )
+        room = Room(config)
         super().__init__(
             topic,
-            lambda shard: GroupState(shard, config, lambda: metadata.image),
+            lambda shard: GroupState(shard, config, lambda: metadata.image, room),
             GroupCodec(),
             metadata,
             replicas,

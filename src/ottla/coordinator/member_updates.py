@@ -6,13 +6,11 @@ topics have changed; then a new target, if the epoch has risen; then the member'
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ottla.cluster.image import ClusterImage
-from ottla.coordinator.assignors import ASSIGNORS, Candidate
-from ottla.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from ottla.coordinator.consumer_group import Changes, ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer_records import (
     Assigned,
     CurrentMember,
@@ -20,12 +18,11 @@ from ottla.coordinator.consumer_records import (
     MemberDetails,
     MemberRecord,
     PartitionMetadata,
-    TargetEpoch,
-    TargetMember,
 )
 from ottla.coordinator.group_records import GroupRecord
 from ottla.coordinator.pattern_resolver import Allowed, PatternChange, PatternResolver
 from ottla.coordinator.reconciling import Owned, reconcile
+from ottla.coordinator.target_assignments import TargetAssignments, topic_ids
 from ottla.coordinator.topic_hash import TopicHashes
 
 
@@ -46,12 +43,12 @@ class MemberUpdates:
 
     def __init__(
         self,
-        default_assignor: str,
+        targets: TargetAssignments,
         image: Callable[[], ClusterImage],
         hashes: TopicHashes,
         patterns: PatternResolver,
     ) -> None:
-        self._default_assignor = default_assignor
+        self._targets = targets
         self._image = image
         self._hashes = hashes
         self._patterns = patterns
@@ -77,8 +74,7 @@ class MemberUpdates:
 
     def _bump(self, update: Update, is_bumped: bool) -> None:
         group = update.group
-        members = group.members_with(self._changes(update)).values()
-        metadata_hash = self.hash_of(group, members)
+        metadata_hash = self.hash_of(group, _changes(update))
         if is_bumped or metadata_hash != group.metadata_hash:
             update.epoch = group.epoch + 1
             update.records.append(GroupEpoch(group.group_id, (update.epoch, metadata_hash)))
@@ -86,42 +82,17 @@ class MemberUpdates:
         if group.has_partition_metadata:
             update.records.append(PartitionMetadata(group.group_id, None))
 
-    @staticmethod
-    def _changes(update: Update) -> dict[str, ConsumerMember | None]:
-        member = update.member
-        previous = update.group.static_member(member.details.instance_id)
-        changes: dict[str, ConsumerMember | None] = {}
-        if previous is not None and previous.member_id != member.member_id:
-            changes[previous.member_id] = None
-        changes[member.member_id] = member
-        return changes
-
-    def hash_of(self, group: ConsumerGroup, members: Iterable[ConsumerMember]) -> int:
-        return self._hashes.of_group(group.topics(members), self._image())
+    def hash_of(self, group: ConsumerGroup, changed: Changes) -> int:
+        return self._hashes.of_group(group.topics(changed), self._image())
 
     def assign(self, update: Update) -> tuple[int, Assigned]:
         """What the member should have, and since which epoch: by a new target if the group's epoch has risen."""
         group, member = update.group, update.member
         if update.epoch <= group.target_epoch:
             return group.target_epoch, group.target_of(member)
-        members = group.members_with(self._changes(update))
-        image = self._image()
-        candidates = {
-            one.member_id: Candidate(
-                self._topic_ids(group, one, image), one.details.instance_id, group.target_of(one)
-            )
-            for one in members.values()
-        }
-        topic_ids = sorted(set().union(*(candidate.topics for candidate in candidates.values())))
-        sizes = {topic_id: _size(image, topic_id) for topic_id in topic_ids}
-        name = group.preferred_assignor(members.values()) or self._default_assignor
-        targets = ASSIGNORS[name](candidates, sizes)
-        update.records += (
-            TargetMember(group.group_id, member_id, targets[member_id])
-            for member_id in members
-            if targets[member_id] != group.targets.get(member_id)
-        )
-        update.records.append(TargetEpoch(group.group_id, update.epoch))
+        targets = self._targets.compute(group, update.epoch, _changes(update), update.records)
+        if targets is None:
+            return group.target_epoch, group.target_of(member)  # it is told of the new one later
         return update.epoch, targets[member.member_id]
 
     def reconcile(self, update: Update, target_epoch: int, target: Assigned, owned: Owned | None) -> bool:
@@ -133,7 +104,7 @@ class MemberUpdates:
             member,
             target_epoch,
             target,
-            self._topic_ids(group, member, self._image()),
+            topic_ids(group, member, self._image()),
             group.is_owned,
             owned,
             wants_else=update.wants_else,
@@ -144,12 +115,12 @@ class MemberUpdates:
         update.records.append(CurrentMember(group.group_id, member.member_id, standing))
         return True
 
-    @staticmethod
-    def _topic_ids(group: ConsumerGroup, member: ConsumerMember, image: ClusterImage) -> frozenset[uuid.UUID]:
-        topics = image.topics
-        return frozenset(topics[name].topic_id for name in group.topics_of(member) if name in topics)
 
-
-def _size(image: ClusterImage, topic_id: uuid.UUID) -> int:
-    info = image.topic_by_id(topic_id)
-    return 0 if info is None else len(info.partitions)
+def _changes(update: Update) -> dict[str, ConsumerMember | None]:
+    member = update.member
+    previous = update.group.static_member(member.details.instance_id)
+    changes: dict[str, ConsumerMember | None] = {}
+    if previous is not None and previous.member_id != member.member_id:
+        changes[previous.member_id] = None
+    changes[member.member_id] = member
+    return changes

@@ -6,7 +6,7 @@ go on as classic members of it. It becomes a classic group again when the last m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ottla.cluster.image import ClusterImage
@@ -83,7 +83,7 @@ class Migration:
         if len(set(places)) < len(places):
             raise _refused(classic, "some of its members have the same partitions")
         group.epoch = group.target_epoch = classic.generation
-        topics = group.topics(group.members.values())
+        topics = group.topics()
         group.metadata_hash = self._hashes.of_group(topics, self._image())
         return group
 
@@ -126,19 +126,16 @@ class Migration:
 
     def may_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
         """Whether a consumer group is left with classic members only, and is to be a classic group then."""
-        gone = {member.member_id for member in leaving}
-        left = [member for member in group.members.values() if member.member_id not in gone]
-        return bool(left) and self._downgrades and self._are_classic(left, len(left))
+        left = len(group.members) - len(leaving)
+        classic_left = group.classic_count - sum(member.is_classic for member in leaving)
+        return 0 < left <= self._max_classic_size and self._downgrades and classic_left == left
 
     def may_downgrade_by(self, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
         """The same if a static member, the last one of the newer protocol, comes back as a classic one."""
         if replaced is None or replaced.is_classic or not self._downgrades:
             return False
-        others = [member for member in group.members.values() if member is not replaced]
-        return self._are_classic(others, len(others) + 1)
-
-    def _are_classic(self, members: Iterable[ConsumerMember], size: int) -> bool:
-        return all(member.is_classic for member in members) and size <= self._max_classic_size
+        size = len(group.members)
+        return group.classic_count == size - 1 and size <= self._max_classic_size
 
     def downgrade(
         self,

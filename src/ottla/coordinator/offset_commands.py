@@ -13,6 +13,7 @@ from ottla.coordinator.group_offsets import Offsets, Place
 from ottla.coordinator.group_records import GroupRecord, OffsetCommit, OffsetCommits
 from ottla.coordinator.rebalances import Rebalances
 from ottla.coordinator.result import Producer, Result
+from ottla.coordinator.room import Room
 from ottla.errors import CodedError
 from ottla.protocol.commit_topic import Entry
 from ottla.protocol.errors import ErrorCode
@@ -37,7 +38,9 @@ class OffsetCommands:
         consumer_groups: dict[str, ConsumerGroup],
         offsets: Offsets,
         rebalances: Rebalances,
+        room: Room,
     ) -> None:
+        self._room = room
         self._config = config
         self._groups = groups
         self._consumer_groups = consumer_groups
@@ -57,6 +60,7 @@ class OffsetCommands:
             if generation >= 0:
                 is_new = version >= _GROUP_ID_NOT_FOUND_SINCE
                 raise CodedError(ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION)
+            self._room.check_group(request.group_id)
         else:
             group.check_commit(
                 request.member_id, request.group_instance_id, generation, transactional=False, version=version
@@ -75,6 +79,7 @@ class OffsetCommands:
         if group is None:
             if request.generation_id >= 0:
                 raise CodedError(ErrorCode.ILLEGAL_GENERATION)
+            self._room.check_group(request.group_id)
         else:
             try:
                 group.check_commit(
@@ -93,6 +98,11 @@ class OffsetCommands:
         return result
 
     def _commit(self, group_id: str, commits: Commits, now_ms: int, expires: int) -> Result[GroupRecord]:
+        if self._room.is_full_of_offsets and not self._offsets.has_all(
+            group_id, [(topic, entries) for topic, _, entries in commits]
+        ):
+            message = "The broker keeps as many committed offsets as it may (ottla.max.committed.offsets)."
+            raise CodedError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE, message)
         codes: Codes = {}
         records: list[GroupRecord] = []
         max_size = self._config.offset_metadata_max_bytes

@@ -111,14 +111,14 @@ class PatternResolver:
                 is_new = True
             elif not after or after in group.resolved:
                 change = PatternChange.KNOWN
-        wanted = group.patterns - Counter([before])
-        wanted[after] += 1
-        del wanted[""]
-        if wanted and self._is_due(group, set(wanted), is_new, now_ms):
-            self._begin(group, sorted(wanted), allowed, now_ms)
+        wanted = len(group.patterns)
+        if before != after:
+            wanted += is_new - (bool(before) and group.patterns[before] == 1)
+        if wanted and self._is_due(group, wanted, is_new, now_ms):
+            self._begin(group, _patterns(group, before, after), allowed, now_ms)
         return change
 
-    def _is_due(self, group: ConsumerGroup, wanted: set[str], is_new: bool, now_ms: int) -> bool:
+    def _is_due(self, group: ConsumerGroup, wanted: int, is_new: bool, now_ms: int) -> bool:
         if group.group_id in self._busy or (not group.patterns and not is_new):
             return False
         last = next(iter(group.resolved.values()), None)
@@ -128,7 +128,7 @@ class PatternResolver:
             return False
         return (
             is_new
-            or len(wanted) != len(group.resolved)
+            or wanted != len(group.resolved)
             or last.revision < self.newest_topic
             or now_ms > last.timestamp + self._refresh_interval_ms
         )
@@ -175,11 +175,19 @@ class PatternResolver:
         is_changed = any(
             known.get(pattern, frozenset()) != resolved.topics for pattern, resolved in found.items()
         )
-        topics = group.topics(group.members.values(), {**group.resolved, **found})
+        topics = group.topics(resolved={**group.resolved, **found})
         metadata_hash = self._hashes.of_group(topics, self._image())
         if is_changed or metadata_hash != group.metadata_hash:
             records.append(GroupEpoch(group.group_id, (group.epoch + 1, metadata_hash)))
         return records
+
+
+def _patterns(group: ConsumerGroup, before: str, after: str) -> list[str]:
+    """The patterns of all members, of which one has another now."""
+    wanted = group.patterns - Counter([before])
+    wanted[after] += 1
+    del wanted[""]
+    return sorted(wanted)
 
 
 def check_pattern(pattern: str) -> None:

@@ -7,15 +7,17 @@ a generation begins (`complete`) and its leader has to say who gets what before 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.group import Group, GroupPhase, Member
+from ottla.coordinator.group import QUICKLY_READ, Group, GroupPhase, Member, announced
 from ottla.coordinator.group_records import GroupMetadata, GroupRecord
 from ottla.coordinator.result import Command, Reply, Result, Shard
+from ottla.errors import BrokerError
+from ottla.logtools.coordinator_records import subscribed_topics
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.messages.sync_group import SyncGroupResponse
@@ -23,6 +25,10 @@ from ottla.runtime import Timer
 
 # A member that is new may wait so long for its first generation without being heard of.
 NEW_MEMBER_TIMEOUT_MS = 300_000
+
+# A consumer that names more topics than these, or a group, counts as one that may want anything.
+_MOST_OF_MEMBER = 10_000
+_MOST_OF_GROUP = 100_000
 
 
 @dataclass(slots=True)
@@ -91,16 +97,43 @@ class Rebalances:
         if not group.members:
             fx.records.append(GroupMetadata(group.group_id, group.snapshot()))
             return
-        for member in group.members.values():
-            if member.join_reply is not None:
-                fx.replies.append((member.join_reply, joined(group, member)))
-                member.join_reply = None
-            self.touch(group, member)
-            member.is_new = False
+        self.read_topics(group)
+        self._tell_all(group, fx)
         group.joining.clear()
         group.sync_timer = self._later(
             group, group.rebalance_timeout_ms, partial(self._sync_due, group.generation)
         )
+
+    def _tell_all(self, group: Group, fx: Effects) -> None:
+        """Answer those who have joined. A large group is told in several turns of the loop, its leader last."""
+        told = Generation(group)
+        now_ms = self._shard.monotonic_ms()
+        leader: list[tuple[Reply, Any]] = []
+        for member in group.members.values():
+            reply, member.join_reply = member.join_reply, None
+            member.deadline_ms = now_ms + member.session_timeout_ms
+            member.is_new = False
+            answer = partial(self._tell_joined, group, member, reply, told)
+            (leader if member.member_id == told.leader else fx.replies).append((answer, None))
+        fx.replies += leader
+
+    def _tell_joined(
+        self,
+        group: Group,
+        member: Member,
+        reply: Reply | None,
+        told: Generation,
+        _: object,
+        error: BrokerError | None,
+    ) -> None:
+        self._begin_session(group, member)
+        told.list_member(member)
+        if reply is not None:
+            reply(None if error is not None else told.joined(member.member_id), error)
+
+    def _begin_session(self, group: Group, member: Member) -> None:
+        if group.members.get(member.member_id) is member:
+            self.touch(group, member)
 
     def _wait_for_joins(self, group: Group) -> None:
         _cancel(group.join_timer)
@@ -127,6 +160,32 @@ class Rebalances:
                 self.forget(group, group.members[member_id], fx)
             self.prepare(group, fx)
 
+    # -- what consumers want
+
+    def read_topics(self, group: Group) -> None:
+        """Find out what the members of a large group want. Until that is known, it may be anything."""
+        if group.topics is None and group.is_consumers and group.members:
+            members = iter(list(group.members.values()))
+            self._later(group, 0, partial(self._read_more, group.generation, members, set()))
+
+    def _read_more(
+        self, generation: int, members: Iterator[Member], found: set[str], group: Group, fx: Effects
+    ) -> None:
+        if group.generation != generation:
+            return
+        left = QUICKLY_READ
+        for member in members:
+            said = member.metadata(group.protocol)
+            topics = subscribed_topics(said) if announced(said) <= _MOST_OF_MEMBER else None
+            if topics is None or len(found) > _MOST_OF_GROUP:
+                return
+            found.update(topics)
+            left -= len(topics)
+            if left <= 0:
+                self._later(group, 0, partial(self._read_more, generation, members, found))
+                return
+        group.topics = frozenset(found)
+
     # -- assignments
 
     def give_assignments(self, group: Group, assignments: dict[str, bytes], fx: Effects) -> None:
@@ -136,11 +195,32 @@ class Rebalances:
         group.enter(GroupPhase.STABLE, fx.now_ms)
         fx.records.append(GroupMetadata(group.group_id, group.snapshot()))
         fx.undo = partial(self._undo_assignments, group)
+        told = Generation(group)
+        self._tell_waiting(group, fx, lambda member: partial(told.synced, member.assignment))
+
+    def _tell_waiting(
+        self, group: Group, fx: Effects, answer: Callable[[Member], Callable[[], SyncGroupResponse]]
+    ) -> None:
+        """Answer those who wait for their assignment, in several turns of the loop if they are many."""
+        now_ms = self._shard.monotonic_ms()
         for member in group.members.values():
-            if member.sync_reply is not None:
-                fx.replies.append((member.sync_reply, synced(group, member)))
-                member.sync_reply = None
-                self.touch(group, member)
+            reply, member.sync_reply = member.sync_reply, None
+            if reply is not None:
+                member.deadline_ms = now_ms + member.session_timeout_ms
+                told = partial(self._tell_synced, group, member, reply, answer(member))
+                fx.replies.append((told, None))
+
+    def _tell_synced(
+        self,
+        group: Group,
+        member: Member,
+        reply: Reply,
+        answer: Callable[[], SyncGroupResponse],
+        _: object,
+        error: BrokerError | None,
+    ) -> None:
+        self._begin_session(group, member)
+        reply(None if error is not None else answer(), error)
 
     def _undo_assignments(self, group: Group) -> None:
         """They are too large to be written down: try once more, perhaps the members ask for less."""
@@ -150,13 +230,18 @@ class Rebalances:
     def _take_back_assignments(self, group: Group, fx: Effects) -> None:
         for member in group.members.values():
             member.assignment = b""
-            if member.sync_reply is not None:
-                refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-                fx.replies.append((member.sync_reply, refusal))
-                member.sync_reply = None
-                self.touch(group, member)
+        refusal = partial(SyncGroupResponse, error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        self._tell_waiting(group, fx, lambda member: refusal)
 
     # -- sessions
+
+    def take_over(self, group: Group) -> None:
+        """The group was read from the log."""
+        if self._groups.get(group.group_id) is group:
+            for member in group.members.values():
+                if member.timer is None:
+                    self.touch(group, member)
+            self.read_topics(group)
 
     def touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
         """The member is alive: its session begins again. The timer follows lazily, since this is done all the time."""
@@ -219,36 +304,59 @@ class Rebalances:
         return self._shard.call_later(delay_ms, due)
 
 
+class Generation:
+    """What the members of a group are told of a generation."""
+
+    __slots__ = ("generation", "leader", "members", "protocol", "protocol_type")
+
+    def __init__(self, group: Group) -> None:
+        self.generation = group.generation
+        self.protocol_type = group.protocol_type
+        self.protocol = group.protocol
+        self.leader = group.leader or ""
+        self.members: list[JoinGroupResponseMember] = []  # for the leader
+
+    def list_member(self, member: Member) -> None:
+        self.members.append(
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata(self.protocol),
+            )
+        )
+
+    def joined(self, member_id: str, *, leader: str | None = None, skip: bool = False) -> JoinGroupResponse:
+        """Only the leader gets the list of all, if it is to be the leader."""
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol,
+            leader=self.leader if leader is None else leader,
+            skip_assignment=skip,
+            member_id=member_id,
+            members=self.members if member_id == self.leader and leader is None else [],
+        )
+
+    def synced(self, assignment: bytes) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=assignment
+        )
+
+
 def joined(
     group: Group, member: Member, *, leader: str | None = None, skip: bool = False
 ) -> JoinGroupResponse:
-    """What a member is told of the generation it is in; the leader gets the list of all."""
-    members = []
+    """What a member is told, once more, of the generation it is in."""
+    told = Generation(group)
     if group.leader == member.member_id and leader is None:
-        members = [
-            JoinGroupResponseMember(
-                member_id=one.member_id,
-                group_instance_id=one.instance_id,
-                metadata=one.metadata(group.protocol),
-            )
-            for one in group.members.values()
-        ]
-    return JoinGroupResponse(
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        leader=leader if leader is not None else group.leader or "",
-        skip_assignment=skip,
-        member_id=member.member_id,
-        members=members,
-    )
+        for one in group.members.values():
+            told.list_member(one)
+    return told.joined(member.member_id, leader=leader, skip=skip)
 
 
 def synced(group: Group, member: Member) -> SyncGroupResponse:
     """A member's assignment."""
-    return SyncGroupResponse(
-        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
-    )
+    return Generation(group).synced(member.assignment)
 
 
 def _cancel(timer: Timer | None) -> None:

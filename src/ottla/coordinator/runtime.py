@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic
 
 from ottla.cluster import controller
@@ -20,6 +20,7 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
 from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
+from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
@@ -60,6 +61,7 @@ class Coordinator(Generic[S, R]):
         self._metadata = metadata
         self._replicas = replicas
         self._runtime = runtime
+        self._turns = Turns(runtime)
         self._shards: dict[int, PartitionShard[S, R]] = {}
         self._topic_id: uuid.UUID | None = None
         self._waiting_for_topic: list[Callable[[], None]] = []
@@ -129,7 +131,8 @@ class Coordinator(Generic[S, R]):
     def run_everywhere(
         self, command: Command[S], done: Callable[[list[tuple[Any, BrokerError | None]]], None]
     ) -> None:
-        """Run a command on every state that this broker looks after; `done` with all the answers."""
+        """Run a command on every state that this broker looks after, over some turns of the loop; `done` with all the
+        answers."""
         shards = list(self._shards.values())
         answers: list[tuple[Any, BrokerError | None]] = []
 
@@ -139,9 +142,13 @@ class Coordinator(Generic[S, R]):
                 done(answers)
 
         for shard in shards:
-            shard.run(command, one)
+            self._turns.call_soon(partial(shard.run, command, one))
         if not shards:
             done(answers)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """For work on states that is to be done over some turns of the loop."""
+        self._turns.call_soon(callback)
 
     def end_txn(self, partition: int, producer: Producer, marker: Marker, reply: Reply) -> None:
         """Write a transaction's marker to a partition of this topic; its state follows when it is written."""
@@ -205,6 +212,7 @@ class Coordinator(Generic[S, R]):
             self._codec,
             self._replicas,
             self._runtime,
+            self._turns,
             timeout_ms=self.topic.timeout_ms,
             max_bytes=lambda: self._metadata.topic_config(name).max_message_bytes,
             failed=self._reload,

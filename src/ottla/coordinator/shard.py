@@ -8,13 +8,15 @@ log, and a new shard reads it all again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window, tell_skipped
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
+from ottla.coordinator.turns import Turns
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
     BrokerError,
@@ -37,7 +39,9 @@ from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
-_PIECE = 1000  # records of a result that need not be in one batch
+_PIECE = (
+    1000  # records of a result that need not be in one batch, or that are replayed in one turn of the loop
+)
 
 # What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
 _NOT_AVAILABLE = frozenset(
@@ -71,6 +75,7 @@ class PartitionShard(Generic[S, R]):
         codec: Codec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
+        turns: Turns,
         *,
         timeout_ms: int,
         max_bytes: Callable[[], int],
@@ -83,9 +88,10 @@ class PartitionShard(Generic[S, R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
+        self._turns = turns
         self._max_bytes = max_bytes
         self._failed = failed
-        self._writes = Writes(key, codec, replicas, runtime, timeout_ms, self._append_failed)
+        self._writes = Writes(key, codec, replicas, runtime, turns, timeout_ms, self._append_failed)
         self.state = make_state(self)
 
     # -- loading
@@ -127,13 +133,28 @@ class PartitionShard(Generic[S, R]):
             self.state.loaded(self._runtime.now_ms())
             loaded(None)
             return
+        self._replay_window(window, self._steps(window), loaded)
+
+    def _replay_window(
+        self, window: Window[R], steps: Iterator[None], loaded: Callable[[BaseException | None], None]
+    ) -> None:
+        """Replay what was read, a piece in each turn of the loop."""
+        if self.phase is not Phase.LOADING:
+            return
+        if sum(1 for _ in islice(steps, _PIECE)) == _PIECE:
+            self._turns.call_soon(partial(self._replay_window, window, steps, loaded))
+            return
+        self._writes.next_offset = window.next_offset
+        self._load_window(loaded)
+
+    def _steps(self, window: Window[R]) -> Iterator[None]:
         for batch in window.batches:
             if batch.marker is not None:
                 self.state.replay_end_of_txn(batch.producer_id, not batch.marker.is_abort, batch.last_offset)
+                yield
             for offset, record in batch.records:
                 self._replay_loaded(record, offset, batch.producer_id)
-        self._writes.next_offset = window.next_offset
-        self._load_window(loaded)
+                yield
 
     def _replay_loaded(self, record: R, offset: int, producer_id: int) -> None:
         """One record that contradicts the others must not keep all of them from being loaded."""
@@ -230,7 +251,7 @@ class PartitionShard(Generic[S, R]):
             if self.phase is Phase.ACTIVE:
                 self.run(command, _nobody)
 
-        return self._runtime.call_later(delay_ms, due)
+        return self._turns.call_later(delay_ms, due)
 
     def monotonic_ms(self) -> int:
         return self._runtime.monotonic_ms()

@@ -24,7 +24,7 @@ MAX_EPOCH = 32767
 EPOCH_BUMP = 2  # the transaction.version from which on every end of a transaction brings a new epoch
 
 PREPARED = (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
-_AT_REST = (Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
+AT_REST = (Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
 
 
 class NeedsProducerIdError(Exception):
@@ -130,7 +130,7 @@ def with_partitions(
     return known._replace(
         status=Status.ONGOING,
         partitions=known.partitions | added,
-        started_ms=now_ms if known.status in _AT_REST else known.started_ms,
+        started_ms=now_ms if known.status in AT_REST else known.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
         previous_producer_id=NO_PRODUCER_ID,
@@ -186,7 +186,7 @@ def _ended_with_bump(
         raise CodedError(ErrorCode.PRODUCER_FENCED)
     if status is Status.ONGOING:
         return _prepared(known, commit, client_version, fresh_id, now_ms)
-    if status in _AT_REST:
+    if status in AT_REST:
         if is_again or is_again_with_new_id:
             if status is (Status.COMPLETE_COMMIT if commit else Status.COMPLETE_ABORT):
                 return None

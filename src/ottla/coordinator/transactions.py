@@ -52,12 +52,15 @@ class Transactions(Coordinator[TransactionState, TransactionRecord]):
         self.markers.complete = self._complete
         super().__init__(
             topic,
-            lambda shard: TransactionState(shard, config, self.markers),
+            lambda shard: TransactionState(shard, config, self.markers, self._count),
             TransactionCodec(),
             metadata,
             replicas,
             runtime,
         )
+
+    def _count(self) -> int:
+        return sum([state.weight for state in self.states()])
 
     def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: Expected | None, reply: Reply

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from ottla.coordinator.result import Codec, Producer, R, Reply
+from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CodedError
 from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
 from ottla.records.builder import seal_batch
@@ -26,6 +27,7 @@ _logger = logging.getLogger(__name__)
 
 GATHERED_BYTES: Final = 128 << 10  # what commands of one turn may write together
 _ALL: Final = -1
+_TOLD_AT_ONCE: Final = 64
 
 Replies = list[tuple[Reply, Any]]
 
@@ -55,6 +57,7 @@ class Writes(Generic[R]):
         codec: Codec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
+        turns: Turns,
         timeout_ms: int,
         failed: Callable[[AppendResult], None],
     ) -> None:
@@ -62,6 +65,7 @@ class Writes(Generic[R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
+        self._turns = turns
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
@@ -120,7 +124,7 @@ class Writes(Generic[R]):
         if self._in_flight:
             self._in_flight[-1].replies += replies
         else:
-            tell(replies)
+            self.tell(replies)
 
     def end(self, error: BrokerError) -> None:
         """Nothing is appended any more; whoever waits is told why."""
@@ -184,7 +188,17 @@ class Writes(Generic[R]):
         elif write.after is not None:
             write.after()
         while self._in_flight and self._in_flight[0].is_done:
-            tell(self._in_flight.popleft().replies)
+            self.tell(self._in_flight.popleft().replies)
+
+    def tell(self, replies: Replies, first: int = 0) -> None:
+        """Tell everybody from the first on. Many (a whole group, say) are told some in each turn of the loop."""
+        end = first + _TOLD_AT_ONCE
+        if end < len(replies):
+            self._turns.call_soon(partial(self.tell, replies, end))
+            replies = replies[first:end]
+        elif first:
+            replies = replies[first:]
+        tell(replies)
 
 
 def _seal(write: _Write) -> None:

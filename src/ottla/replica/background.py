@@ -25,6 +25,7 @@ _logger = logging.getLogger(__name__)
 
 _NEVER_MS = 1 << 40  # log.flush.scheduler.interval.ms is this far away by default
 _SHORTEST_LOOK_MS = 100  # between two looks for logs whose flush.ms is over
+_MANY_PRODUCERS = 5_000  # of a log: looking through them is for its lane
 _AT_ONCE = 200  # so many logs are looked at before others get a turn of the loop
 
 Work = Callable[[Callable[[], None]], None]  # does something and then calls what it is given
@@ -60,6 +61,17 @@ class Background:
             self._set(name, first_ms, interval_ms, work)
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         self._set("high watermarks", interval_ms, interval_ms, self._write_high_watermarks)
+
+    def flush_recovered(self) -> None:
+        """Bring to disk what the start has found above recovery points, so that it need not be recovered again."""
+
+        def step(partition: Partition, log: Log, go_on: Callable[[], None]) -> bool:
+            if log.recovery_point >= log.end_offset:
+                return True
+            self._on_lane(partition, lambda log: log.flush(), go_on, "flush of what was recovered")
+            return False
+
+        self._walk(step, _nothing)
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed; of those here only the cleaner's rest can change while it runs."""
@@ -179,7 +191,7 @@ class Background:
         now_ms = self._runtime.now_ms()
 
         def step(partition: Partition, log: Log, go_on: Callable[[], None]) -> bool:
-            if not partition.is_lent:
+            if not partition.is_lent and len(log.producers.producers) < _MANY_PRODUCERS:
                 log.producers.remove_expired(now_ms)
                 return True
             self._on_lane(

@@ -25,8 +25,12 @@ from ottla.storage.windows import WindowCache
 
 _logger = logging.getLogger(__name__)
 
-# Memory may be so short that pages are gone again before they are sent: then the loop waits for them after all.
+# Memory may be so short that pages are gone again before they are sent, or the file does not have them any more: then
+# the lane of the directory reads.
 _MAX_WARMINGS = 3
+# What a lane reads is memory of the broker's own until it is sent: an answer has no more of it from one partition,
+# unless the first batch is larger.
+_LANE_BYTES = 1 << 20
 
 Fetched = Callable[[list[FetchResult]], None]
 
@@ -97,6 +101,7 @@ class Fetch:
     def cancel(self) -> None:
         """Nobody wants the answer any more."""
         self.is_done = True
+        self._done = _nobody
         if self._wait is not None:
             self._fetches.purgatories.fetch.cancel(self._wait)
             self._wait = None
@@ -114,6 +119,7 @@ class Fetch:
         partitions = self._fetches.hosted.partitions
         watched = [(partitions[entry.partition], entry) for entry in self._entries]
         self._has_waited = True
+        self._results = []
         self._wait = DelayedFetch(params, watched, self._read_all)
         keys = [partition for partition, _ in watched]
         purgatory = self._fetches.purgatories.fetch
@@ -128,12 +134,13 @@ class Fetch:
         self.is_done = True
         # Nothing that is done holds views: a map goes when they are sent, not when garbage is next collected.
         results, self._results, self._wait = self._results, [], None
+        done, self._done = self._done, _nobody
         if self._params.replica_id == CONSUMER:
             partitions = self._fetches.hosted.partitions
             for result in results:
                 if result.size_bytes and (partition := partitions.get(result.partition)) is not None:
                     partition.metrics.bytes_out += result.size_bytes
-        self._done(results)
+        done(results)
 
     # -- one pass over all entries
 
@@ -186,12 +193,10 @@ class Fetch:
             isolation = self._params.isolation
             if entry.fetch_offset == partition.limit(log, isolation) and entry.last_fetched_epoch == NO_EPOCH:
                 return _nothing_new(partition, log, isolation)
-            if partition.is_lent:
+            if partition.is_lent or self._warmings >= _MAX_WARMINGS or self._params.copied_bytes:
                 self._read_lent(partition, entry)
                 return None
-            return self._read_log(
-                partition, log, entry, fetches.windows, cached_only=self._warmings < _MAX_WARMINGS
-            )
+            return self._read_log(partition, log, entry, fetches.windows)
         except ColdPagesError as cold:
             self._warmings += 1
             fetches.runtime.run_blocking(cold.warm, lambda _, error: self._warmed(error))
@@ -201,18 +206,16 @@ class Fetch:
 
     def _warmed(self, error: BaseException | None) -> None:
         if error is not None:
-            self._warmings = _MAX_WARMINGS  # the loop will find the same error, and knows what to do with it
+            self._warmings = _MAX_WARMINGS  # the lane will find the same error, and knows what to do with it
         self._go_on()
 
     def _read_lent(self, partition: Partition, entry: FetchEntry) -> None:
-        """Read on the lane that has the log."""
+        """Read on the lane that has the log, or may wait for its disk."""
 
         def done(result: FetchResult | None, error: BaseException | None) -> None:
             self._add_and_go_on(result or _failure(entry, partition, error))
 
-        self._fetches.lanes.on(
-            partition, lambda log: self._read_log(partition, log, entry, None, cached_only=False), done
-        )
+        self._fetches.lanes.on(partition, lambda log: self._read_log(partition, log, entry, None), done)
 
     def _read_log(
         self,
@@ -220,10 +223,14 @@ class Fetch:
         log: Log,
         entry: FetchEntry,
         windows: WindowCache | None,
-        cached_only: bool,
     ) -> FetchResult:
-        """Read from the log, on the thread that owns it; without windows, copied."""
+        """Read from the log, on the thread that owns it. With windows that is the loop, which never waits for the
+        disk; without, what is read is copied."""
         params = self._params
+        is_loop = windows is not None
+        max_bytes = min(entry.max_bytes, self._left)
+        if not is_loop and not params.hard_max_bytes:
+            max_bytes = min(max_bytes, _LANE_BYTES)
         only_committed = params.isolation is Isolation.COMMITTED
         if entry.last_fetched_epoch != NO_EPOCH:
             diverging = _divergence(log, entry)
@@ -235,23 +242,31 @@ class Fetch:
         found = log_reader.read(
             log,
             entry.fetch_offset,
-            min(entry.max_bytes, self._left),
+            max_bytes,
             isolation=params.isolation,
             min_one_batch=self._one_batch,
-            cached_only=cached_only,
-            may_open=not cached_only or self._warmings > 0,
+            cached_only=is_loop,
+            may_open=not is_loop or self._warmings > 0,
         )
         part = found.slice
         records: list[memoryview] | bytes = b""
         size_bytes = 0
         if part is not None and (not found.is_cut or params.hard_max_bytes):
             size_bytes = part.size
-            records = part.views(windows) if windows is not None and cached_only else part.read()
+            try:
+                if params.copied_bytes:
+                    part = part.head(params.copied_bytes)
+                records = part.views(windows) if windows is not None else part.read()
+            except OSError as error:
+                raise log.dir.fail(error, f"reading {log.partition}") from error
         partition.metrics.fetch_requests += 1
         return FetchResult(
             entry.partition, 0, found.high_watermark, found.last_stable_offset, found.start_offset,
             found.aborted if only_committed else None, records, None, size_bytes,
         )  # fmt: skip
+
+
+def _nobody(_: list[FetchResult]) -> None: ...
 
 
 def _nothing_new(partition: Partition, log: Log, isolation: Isolation) -> FetchResult:
@@ -262,7 +277,7 @@ def _nothing_new(partition: Partition, log: Log, isolation: Isolation) -> FetchR
     # Not FetchResult(...), as in validation.py.
     return tuple.__new__(FetchResult, (
         partition.key, 0, log.high_watermark, stable_offset, log.start_offset, [] if only_committed else None, b"",
-        None, -1, 0,
+        None, 0,
     ))  # fmt: skip
 
 

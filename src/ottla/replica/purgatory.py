@@ -6,12 +6,16 @@ other keys until those are checked, or until there are more of them than the pur
 
 Thousands may watch one key. They are looked at a few milliseconds at a time, and in between the loop serves others;
 those that are left are looked at in the order in which they began to wait.
+
+How much may wait has a limit. Whoever comes then takes the place of those who have waited longest: for them it is as if
+their time were over.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+import sys
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -22,6 +26,8 @@ K = TypeVar("K", bound=Hashable)
 
 _AT_ONCE = 64  # waiters that are looked at in any case, before the clock is
 _TURN_MS = 2
+_MOVED_AT_ONCE = 2000  # waiters whose time is over, or nearer than it was
+WAITER_WEIGHT = 4  # of a waiter without its keys; each of them weighs 1
 
 _logger = logging.getLogger(__name__)
 
@@ -29,11 +35,12 @@ _logger = logging.getLogger(__name__)
 class Waiter(Generic[K]):
     """Something that waits. Exactly one of `complete` and `expire` does its work, and that once."""
 
-    __slots__ = ("entry", "is_done", "watched")
+    __slots__ = ("entry", "is_done", "watched", "weight")
 
     def __init__(self) -> None:
         self.is_done = False
         self.watched = 0  # lists that it is in
+        self.weight = 0
         self.entry: Entry[Waiter[K]] | None = None
 
     def can_complete(self, key: K | None) -> bool:
@@ -52,24 +59,27 @@ class Waiter(Generic[K]):
 class Purgatory(Generic[K]):
     """Waiters by the keys that they watch."""
 
-    def __init__(self, runtime: LoopRuntime, purge_interval: int) -> None:
+    def __init__(self, runtime: LoopRuntime, purge_interval: int, max_weight: int = sys.maxsize) -> None:
         self._runtime = runtime
         self._purge_interval = purge_interval
+        self._max_weight = max_weight
+        self._weight = 0  # of all that wait
+        self._oldest: OrderedDict[Waiter[K], None] = OrderedDict()  # in the order in which they came
         self.watchers: dict[K, list[Waiter[K]]] = {}  # to be looked at from outside, changed only here
         self._wheel: TimingWheel[Waiter[K]] = TimingWheel(runtime.monotonic_ms())
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._stale = 0  # places in the lists that completed waiters still hold
-        self._late: deque[tuple[K | None, Waiter[K]]] = (
-            deque()
-        )  # to be looked at; without a key, their time is over
+        # To be looked at, the last of a list first; without a key, their time is over.
+        self._late: deque[tuple[K | None, list[Waiter[K]]]] = deque()
+        self._late_count = 0
         self._has_turn = False
 
     @property
     def size(self) -> int:
         """Waiters in the lists, each counted once for every key: Kafka's PurgatorySize."""
         # A list first: `/metrics` asks on a thread of its own.
-        return sum(map(len, list(self.watchers.values()))) + len(self._late)
+        return sum(map(len, list(self.watchers.values()))) + self._late_count
 
     @property
     def delayed(self) -> int:
@@ -96,6 +106,22 @@ class Purgatory(Generic[K]):
             waiter.watched += 1
         waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
         self._arm()
+        waiter.weight = waiter.watched + WAITER_WEIGHT
+        self._weight += waiter.weight
+        self._oldest[waiter] = None
+        if self._weight > self._max_weight:
+            self._crowd_out()
+
+    def _crowd_out(self) -> None:
+        """Too many wait: the time of the oldest is over. They are told in the next turns of the loop."""
+        crowded_out = []
+        while self._weight > self._max_weight:
+            waiter, _ = self._oldest.popitem(last=False)
+            self._weight -= waiter.weight
+            waiter.weight = 0
+            crowded_out.append(waiter)
+        self._leave(None, crowded_out)
+        self._look(0)
 
     def check(self, key: K) -> int:
         """Something about `key` changed: how many waiters that completed so far."""
@@ -105,7 +131,7 @@ class Purgatory(Generic[K]):
         # A completion may enter new waiters for the same key: they find a list of their own.
         del self.watchers[key]
         if len(watching) > _AT_ONCE or self._late:
-            self._late.extend((key, waiter) for waiter in watching)
+            self._leave(key, watching)
             return self._look(_AT_ONCE)
         completed, left = 0, []
         for waiter in watching:
@@ -131,10 +157,14 @@ class Purgatory(Generic[K]):
     def _look(self, count: int) -> int:
         """Look at the first `count` of those that are late, and leave the others to the next turns of the loop."""
         late, completed = self._late, 0
-        for _ in range(min(count, len(late))):
+        for _ in range(min(count, self._late_count)):
             if not late:  # whoever was answered came back here
                 break
-            key, waiter = late.popleft()
+            key, waiters = late[0]
+            waiter = waiters.pop()
+            self._late_count -= 1
+            if not waiters:
+                late.popleft()
             if key is None:
                 if not waiter.is_done:
                     self._end(waiter, waiter.expire)
@@ -146,6 +176,13 @@ class Purgatory(Generic[K]):
             self._has_turn = True
             self._runtime.call_soon(self._take_turn)
         return completed
+
+    def _leave(self, key: K | None, waiters: list[Waiter[K]]) -> None:
+        """They are to be looked at later."""
+        if waiters:
+            waiters.reverse()
+            self._late.append((key, waiters))
+            self._late_count += len(waiters)
 
     def _take_turn(self) -> None:
         self._has_turn = False
@@ -174,7 +211,11 @@ class Purgatory(Generic[K]):
             waiter.entry = None
         self._stale += waiter.watched
         waiter.watched = 0
-        if self._stale - len(self._late) > self._purge_interval:
+        if waiter.weight:
+            self._weight -= waiter.weight
+            waiter.weight = 0
+            del self._oldest[waiter]
+        if self._stale - self._late_count > self._purge_interval:
             self._purge()
 
     def _purge(self) -> None:
@@ -200,8 +241,6 @@ class Purgatory(Generic[K]):
 
     def _tick(self) -> None:
         self._timer = None
-        for waiter in self._wheel.advance(self._runtime.monotonic_ms()):
-            waiter.entry = None
-            self._late.append((None, waiter))
+        self._leave(None, self._wheel.advance(self._runtime.monotonic_ms(), _MOVED_AT_ONCE))
         self._look(_AT_ONCE)
         self._arm()

@@ -37,6 +37,8 @@ class FetchParams(NamedTuple):
     isolation: Isolation = Isolation.HIGH_WATERMARK
     # Before Fetch v3 a batch that does not fit is cut, not sent whole: such clients notice it by that.
     hard_max_bytes: bool = False
+    # Records that somebody here looks into come in memory of their own, and no more than this (or the first batch).
+    copied_bytes: int = 0
 
 
 class FetchEntry(NamedTuple):

@@ -3,11 +3,12 @@
 A client's requests keep their order: while one of them is here, those that follow on its connection queue up behind it.
 Different clients take turns, a batch at a time, so that nobody waits for all that another one has sent. Nothing is lent
 or locked meanwhile: a batch is checked before it is known where in the log it will go, and the append itself is as
-short as any other.
+short as any other. One of many megabytes is written by the lane of its directory.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from ottla.replica.waits import Unreplicated
 
 _REFUSED_AT_ONCE = 100  # batches of which nothing had to be checked
+_LARGE_BYTES = 2 << 20  # to write so much takes a millisecond
 
-Entry = tuple[int, TopicPartition, bytearray]
+Entry = tuple[int, TopicPartition, Bytes]
 
 
 class Memory(Protocol):
@@ -137,8 +139,7 @@ class SlowAppend:
         pending: list[Unreplicated],
         grown: list[tuple[Partition, bool]],
     ) -> None:
-        # Copies: whoever called has the buffer back before their turn comes.
-        self._left: deque[Entry] = deque((place, key, bytearray(records)) for place, key, records in entries)
+        self._left: deque[Entry] = deque((place, key, _kept(records)) for place, key, records in entries)
         self.size_bytes = sum(len(records) for _, _, records in self._left)
         self._slow = slow
         self._acks = acks
@@ -181,7 +182,7 @@ class SlowAppend:
         try:
             partition = self._slow.appends.partition(self._left[0][1])
             log = partition.leader_log()
-            if partition.goes_by_lane or log.rolls_slowly(batch.data):
+            if partition.goes_by_lane or len(batch.data) > _LARGE_BYTES or log.rolls_slowly(batch.data):
                 self._slow.lanes.on(
                     partition,
                     lambda _: partition.append_validated(batch, self._acks),
@@ -221,3 +222,10 @@ class SlowAppend:
     def _refuse(self, error: Exception) -> None:
         place, key, records = self._left.popleft()
         self._results[place] = self._slow.appends.failure_of(key, len(records), error)
+
+
+def _kept(records: Bytes) -> Bytes:
+    """A copy: whoever called has the buffer back before their turn comes. Only a mapped buffer is used for no more than
+    one request (protocol/buffers.py), and stays as long as there are views of it."""
+    is_mapped = isinstance(records, memoryview) and isinstance(records.obj, mmap.mmap)
+    return records if is_mapped else bytearray(records)

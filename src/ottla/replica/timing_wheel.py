@@ -3,13 +3,15 @@
 Level 0 has a slot for each millisecond of the current 64, level 1 one for each 64 ms of the current 4 s, and so on. An
 item lies on the level of the highest digit (in base 64) in which its deadline differs from the clock; when the clock
 reaches its slot, it moves down a level, or expires. Which slots are in use is a bit each, so that the next one is
-found without turning the wheel step by step: nothing has to tick while nothing is due.
+found without turning the wheel step by step: nothing has to tick while nothing is due. A slot may have thousands of
+items; whoever turns the wheel says how many are moved at once.
 
 Pure: time is what it is told.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ class TimingWheel(Generic[T]):
         self._slots: list[list[dict[Entry[T], None]]] = [[] for _ in range(_LEVELS)]
         self._used = [0] * _LEVELS  # a bit for each slot that has something
         self._count = 0
+        self._moving: list[Entry[T]] = []  # of the slot that the clock has reached, the last one first
 
     def __len__(self) -> int:
         return self._count
@@ -69,15 +72,18 @@ class TimingWheel(Generic[T]):
         if level < 0:
             return False
         items = self._slots[level][slot]
-        del items[entry]
-        if not items:
-            self._used[level] &= ~(1 << slot)
+        if entry in items:  # if not, it is among those that are moving
+            del items[entry]
+            if not items:
+                self._used[level] &= ~(1 << slot)
         entry.level = -1
         self._count -= 1
         return True
 
     def next_ms(self) -> int | None:
         """When to call `advance` next; never later than the first deadline. None when the wheel is empty."""
+        if self._moving:
+            return self._now_ms
         found = self._next_slot()
         return None if found is None else found[0]
 
@@ -90,21 +96,35 @@ class TimingWheel(Generic[T]):
                 return (self._now_ms >> block_bits << block_bits) | (slot << (level * _BITS)), level, slot
         return None
 
-    def advance(self, now_ms: int) -> list[T]:
-        """Move the clock; what has expired, in the order of its deadlines."""
+    def advance(self, now_ms: int, limit: int = sys.maxsize) -> list[T]:
+        """Move the clock; what has expired, in the order of its deadlines. After `limit` items the clock stops on its
+        way, and the next call goes on from there."""
         expired: list[T] = []
-        while (found := self._next_slot()) is not None and found[0] <= now_ms:
-            time_ms, level, slot = found
-            items = self._slots[level][slot]
-            self._slots[level][slot] = {}
-            self._used[level] &= ~(1 << slot)
-            self._now_ms = max(time_ms, self._now_ms)
-            for entry in items:
-                if entry.deadline_ms <= self._now_ms:
-                    entry.level = -1
-                    self._count -= 1
-                    expired.append(entry.item)
-                else:
-                    self._place(entry)
-        self._now_ms = max(now_ms, self._now_ms)
+        while limit > 0:
+            if not self._moving and not self._take_slot(now_ms):
+                self._now_ms = max(now_ms, self._now_ms)
+                break
+            entry = self._moving.pop()
+            if entry.level < 0:  # it was removed meanwhile
+                continue
+            limit -= 1
+            if entry.deadline_ms <= self._now_ms:
+                entry.level = -1
+                self._count -= 1
+                expired.append(entry.item)
+            else:
+                self._place(entry)
         return expired
+
+    def _take_slot(self, now_ms: int) -> bool:
+        """Begin to move the items of the next slot, if the clock gets there."""
+        found = self._next_slot()
+        if found is None or found[0] > now_ms:
+            return False
+        time_ms, level, slot = found
+        self._moving = list(self._slots[level][slot])
+        self._moving.reverse()
+        self._slots[level][slot] = {}
+        self._used[level] &= ~(1 << slot)
+        self._now_ms = max(time_ms, self._now_ms)
+        return True

@@ -20,8 +20,12 @@ from ottla.replica.purgatory import Purgatory, Waiter
 from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams
 from ottla.runtime import LoopRuntime
 from ottla.storage import log_reader
+from ottla.storage.fs import ColdPagesError
 from ottla.storage.layout import TopicPartition
 from ottla.storage.segment import Segment
+
+# About 64 MiB: a fetch that waits for one partition holds 3 KiB, and 600 bytes for each more.
+MAX_FETCH_WEIGHT = 100_000
 
 
 class Purgatories:
@@ -31,7 +35,9 @@ class Purgatories:
         self.produce: Purgatory[Partition] = Purgatory(
             runtime, config.producer_purgatory_purge_interval_requests
         )
-        self.fetch: Purgatory[Partition] = Purgatory(runtime, config.fetch_purgatory_purge_interval_requests)
+        self.fetch: Purgatory[Partition] = Purgatory(
+            runtime, config.fetch_purgatory_purge_interval_requests, MAX_FETCH_WEIGHT
+        )
         self.delete_records: Purgatory[Partition] = Purgatory(
             runtime, config.delete_records_purgatory_purge_interval_requests
         )
@@ -198,7 +204,10 @@ class DelayedFetch(Waiter[Partition]):
             if start is None:
                 start = self._starts[partition] = log_reader.start_of(log, entry.fetch_offset)
             available = log_reader.bytes_until(log, *start, limit)
-        except BrokerError:
+        except (
+            BrokerError,
+            ColdPagesError,
+        ):  # an error is told at once; what takes long to find is read and answered
             return True
         if available is None:
             return True

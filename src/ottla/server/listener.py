@@ -6,12 +6,14 @@ import asyncio
 import logging
 import socket
 import sys
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ottla.config import BrokerConfig
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
 from ottla.server.session import Session
+from ottla.server.turns import Turns
+from ottla.server.unsent import UnsentAnswers
 
 SWEEP_MS = 1_000
 IDLE_SWEEPS = 5  # of them, one that looks at all connections
@@ -22,6 +24,7 @@ FRAME_GRACE_NS = 30 * 10**9
 SLOWEST_WANTED_BYTES_PER_S = 128 * 1024
 WANTED_GRACE_NS = 3 * 10**9
 SYSTEMS_CHOICE = -1
+UNSENT_PART: Final = 4  # of the memory for requests, so much may be held by answers that clients do not read
 # What a reader on the same machine has not taken yet stays in the processor's cache if it is little: four readers of 1
 # MiB at a time cost a quarter less than with the megabytes that the system chooses. Far away, those are needed.
 LOCAL_SEND_BYTES = 256 << 10
@@ -46,6 +49,8 @@ class Listener:
         self._room = room
         self._buffers = buffers
         self.budget = buffers.budget
+        self.unsent = UnsentAnswers(buffers.budget.limit_bytes // UNSENT_PART)
+        self.turns = Turns(dispatcher.services.runtime)
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()

@@ -54,19 +54,20 @@ class AsyncRuntime:
     def _deliver(self, future: Future[T], done: Done[T]) -> None:
         """Bring a thread's result to the loop; a loop that is gone has nobody left to tell."""
 
-        def on_loop() -> None:
-            error = future.exception()
-            self.watch.enter()
-            try:
-                done(None if error else future.result(), error)
-            finally:
-                self.watch.leave(done)
-
-        def finished(_: Future[T]) -> None:
+        # Nothing here leads from the future back to itself: what was found may be large, and goes when it was used.
+        def finished(future: Future[T]) -> None:
             if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(on_loop)
+                self._loop.call_soon_threadsafe(self._found, future, done)
 
         future.add_done_callback(finished)
+
+    def _found(self, future: Future[T], done: Done[T]) -> None:
+        error = future.exception()
+        self.watch.enter()
+        try:
+            done(None if error else future.result(), error)
+        finally:
+            self.watch.leave(done)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(self.watch.run, callback)

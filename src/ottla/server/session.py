@@ -46,6 +46,7 @@ class Session:
         self._watch = dispatcher.services.watch
         self._reader = FrameReader(buffers, max_bytes, self._fed)
         self._budget = buffers.budget
+        self._unsent = listener.unsent
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
         self._out: list[Bytes] = []
@@ -54,9 +55,11 @@ class Session:
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for: set[str] = set()
         self.is_closing = False
+        self._has_ended = False
         self.address = "?"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
+        self.producer_ids = 0  # that it was given
         self.active_ns = 0  # when the last bytes came or went
         self.received_bytes = 0
         self.seen_bytes = 0  # of them, when the listener last looked at an unfinished frame
@@ -84,6 +87,8 @@ class Session:
         self._reader.buffer_updated(nbytes)
         self.received_bytes += nbytes
         self.active_ns = self._clock_ns()
+        if self._watch.is_long():  # a thousand connections may have something in one turn of the loop
+            self._leave_to_others()
         self._take_frames()
         self._watch.leave(self)
 
@@ -103,8 +108,7 @@ class Session:
                 if self._out_bytes > MAX_HELD_BYTES:
                     self._flush()
                 if done_ns - self.active_ns > MAX_TURN_NS or (reader.is_partial and self._watch.is_long()):
-                    self._pause("others")
-                    self._dispatcher.services.runtime.call_soon(self._next_turn)
+                    self._leave_to_others()
                 if len(self._waiting) >= MAX_WAITING_CALLS:
                     self._pause("answers")
             else:
@@ -127,6 +131,7 @@ class Session:
 
     def resume_writing(self) -> None:
         self._watch.enter()
+        self._unsent.let_go(self)
         if self._held_bytes:
             self._let_go()
         self._resume("writing")
@@ -139,16 +144,29 @@ class Session:
         self._watch.enter()
         self._transport = None
         self.is_closing = True
+        if self._watch.is_long():  # thousands of connections may end in one turn of the loop
+            self._listener.turns.append(self)
+        else:
+            self._end()
+        self._watch.leave(self)
+
+    def _end(self) -> None:
+        """Give everything back, and forget the requests that nobody wants to be answered any more."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         self._reader.close()
+        if self._paused_for:
+            self._unsent.let_go(self)
         if self._held_bytes:
             self._let_go()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
-            if call.on_closed is not None:
-                call.on_closed()
+            on_closed, call.on_closed = call.on_closed, None
+            if on_closed is not None:
+                on_closed()
         self._listener.closed(self)
-        self._watch.leave(self)
 
     def __str__(self) -> str:
         return f"the connection from {self.address}"
@@ -202,6 +220,7 @@ class Session:
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
+        call.on_closed = None  # it leads back to the call: garbage that nobody has to look for
         if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:
@@ -248,6 +267,7 @@ class Session:
             call = waiting.popleft()
             self._out_bytes += call.answer_bytes
             self._out += parts
+            call.parts = None
             if call.held_bytes:
                 self._held_bytes += call.held_bytes
                 self._budget.hold(call.held_bytes)
@@ -267,7 +287,9 @@ class Session:
             self._transport.write(b"".join(out))  # cheaper than handing them over one by one
         else:
             self._transport.writelines(out)
-        if self._held_bytes and "writing" not in self._paused_for:
+        if "writing" in self._paused_for:
+            self._unsent.hold(self, out)
+        elif self._held_bytes:
             self._let_go()
 
     def _let_go(self) -> None:
@@ -291,8 +313,16 @@ class Session:
         if not self._paused_for and not self.is_closing:
             self._transport.resume_reading()
 
-    def _next_turn(self) -> None:
-        self._resume("others")
+    def _leave_to_others(self) -> None:
+        self._pause("others")
+        self._listener.turns.append(self)
+
+    def take_turn(self) -> None:
+        """The others have had theirs."""
+        if self._transport is None:
+            self._end()
+        else:
+            self._resume("others")
 
     def _fed(self) -> None:
         """There is memory for the rest of the frame that is coming in."""

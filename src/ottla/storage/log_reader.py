@@ -111,10 +111,10 @@ def _max_position(log: Log, segment: Segment, end_offset: int, *, cached_only: b
 
 
 def start_of(log: Log, offset: int) -> tuple[Segment, int]:
-    """Where the batch that holds `offset`, or the next one, begins."""
+    """Where the batch that holds `offset`, or the next one, begins. ColdPagesError if that cannot be said at once."""
     try:
         for segment in log.segments.from_offset(offset):
-            located = segment.locate(offset)
+            located = segment.locate(offset, cached_only=True)
             if located is not None:
                 return segment, located.position
         return log.segments.active, log.segments.active.size
@@ -123,12 +123,12 @@ def start_of(log: Log, offset: int) -> tuple[Segment, int]:
 
 
 def bytes_until(log: Log, segment: Segment, position: int, end_offset: int) -> int | None:
-    """How many bytes lie between a place and `end_offset`; None if that is in a later segment."""
+    """How many bytes lie between a place and `end_offset`; None if that is in a later segment; ColdPagesError too."""
     try:
         next_base = log.segments.next_base(segment)
         if next_base is not None and end_offset > next_base:
             return None
-        return _max_position(log, segment, end_offset) - position
+        return _max_position(log, segment, end_offset, cached_only=True) - position
     except OSError as error:
         raise log.dir.fail(error, f"reading {log.partition}") from error
 

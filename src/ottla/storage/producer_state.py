@@ -8,6 +8,7 @@ client's append are checked first and applied after the bytes are in the log, so
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.errors import (
@@ -16,12 +17,14 @@ from ottla.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
+from ottla.storage.producer_quota import ProducerQuota
 from ottla.storage.producer_snapshot import SnapshotEntry
 
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
 BATCHES_REMEMBERED = 5
+_FORGOTTEN_AT_ONCE = 16  # as a part of all
 _SEQUENCES = 2**31
 
 
@@ -84,6 +87,7 @@ class ProducerState:
 
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
+        self.quota: ProducerQuota | None = None  # while the log is opened there is none
         self.producers: dict[int, Producer] = {}
         self.end_offset = 0
         # First offset of each open transaction -> its producer; and of each ended one whose end is not yet replicated.
@@ -253,10 +257,25 @@ class ProducerState:
         self.end_offset = end_offset
 
     def _producer(self, producer_id: int) -> Producer:
-        producer = self.producers.get(producer_id)
+        """A producer that writes now: where some may have to be forgotten, it is the last one."""
+        producers = self.producers
+        producer = producers.get(producer_id)
         if producer is None:
-            producer = self.producers[producer_id] = Producer(producer_id)
+            producer = producers[producer_id] = Producer(producer_id)
+            if self.quota is not None and not self.quota.allows(len(producers)):
+                self.forget_oldest(max(1, len(producers) // _FORGOTTEN_AT_ONCE))
+        elif self.quota is not None and len(producers) > self.quota.level // 2:
+            del producers[producer_id]
+            producers[producer_id] = producer
         return producer
+
+    def forget_oldest(self, count: int) -> None:
+        """As if they had expired. Those with an open transaction stay, and so does the one that writes now."""
+        producers = self.producers
+        for producer in list(islice(producers.values(), min(count, len(producers) - 1))):
+            del producers[producer.producer_id]
+            if producer.txn_first_offset != NO_OFFSET:
+                producers[producer.producer_id] = producer
 
 
 def _to_entry(producer: Producer) -> SnapshotEntry:

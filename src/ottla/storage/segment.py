@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import logging
 from array import array
-from functools import partial
-from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.errors import CorruptRecordError, LogInUseError, StorageError
+from ottla.errors import LogInUseError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full
+from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full, size_of
 from ottla.storage.handles import HandlePool
+from ottla.storage.locating import LOOKUP_BYTES, Located, Shortcuts, locate
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.scan import Scan
-from ottla.storage.slices import READ_AHEAD_BYTES, LogSlice, warm
+from ottla.storage.slices import LogSlice, warm
 from ottla.storage.time_index import TimeIndex
 from ottla.storage.txn_index import TxnIndex
 from ottla.storage.windows import Windows
@@ -29,17 +28,6 @@ from ottla.storage.windows import Windows
 _logger = logging.getLogger(__name__)
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-# A lookup reads this much at once: most batches that follow an index entry begin within it.
-_LOOKUP_BYTES = 4096 + 64
-
-
-class Located(NamedTuple):
-    """Where a batch lies."""
-
-    position: int
-    size: int
-    base_offset: int
-    last_offset: int
 
 
 class Segment:
@@ -53,6 +41,7 @@ class Segment:
         "_max_timestamp",
         "_offset_of_max_timestamp",
         "_pool",
+        "_shortcuts",
         "base_offset",
         "bytes_since_index",
         "created_ms",
@@ -94,9 +83,10 @@ class Segment:
         self._file: File | None = None
         self._pool: HandlePool | None = None
         self.windows = Windows()
+        self._shortcuts: Shortcuts = []
         self.writable = False
         log_path = self.path(layout.LOG)
-        self.size = fs.size(log_path) if fs.exists(log_path) else 0
+        self.size = size_of(fs, log_path)
         self.bytes_since_index = 0
         self.index_room = 0
         self.index_full = False
@@ -163,10 +153,11 @@ class Segment:
     # -- writing
 
     def open_for_append(self, config: LogConfig) -> None:
-        """Make this the active segment: indexes preallocated, files writable."""
+        """Make this the active segment: its files are there and may be written to."""
         self._close_file()
         self.writable = True
-        _ = self.file
+        if self.size == 0:
+            _ = self.file  # there may be none yet
         _ = self.max_timestamp  # the index may hold a last entry that only a closed segment has
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)
@@ -331,38 +322,12 @@ class Segment:
             raise ColdPagesError(lambda: _warm_segment(fs, directory, base_offset, offset, size))
 
     def locate(self, offset: int, *, cached_only: bool = False) -> Located | None:
-        """The first batch whose last offset is at or above `offset`; None when there is none."""
-        indexed_offset, position = self.offset_index.lookup(offset)
-        while position < self.size:
-            chunk: Bytes | None
-            if cached_only:
-                chunk = self.file.pread_cached(min(_LOOKUP_BYTES, self.size - position), position)
-                if chunk is None:
-                    path = self.path(layout.LOG)
-                    raise ColdPagesError(partial(warm, self._fs, path, position, READ_AHEAD_BYTES))
-            else:
-                chunk = self.file.pread(_LOOKUP_BYTES, position)
-            if position and indexed_offset >= 0:
-                if kernel.find_batch(chunk, 0, len(chunk), 0)[4] != indexed_offset:
-                    position, indexed_offset = 0, -1  # the index lies: read from the start, slow but right
-                    continue
-                indexed_offset = -1
-            chunk_end = min(len(chunk), self.size - position)
-            status, at, size, base_offset, last_offset = kernel.find_batch(chunk, 0, chunk_end, offset)
-            if status == kernel.OK:
-                return (
-                    Located(position + at, size, base_offset, last_offset)
-                    if position + at + size <= self.size
-                    else None
-                )
-            if status != kernel.TRUNCATED:
-                raise CorruptRecordError(
-                    f"{self.path(layout.LOG)}: at position {position + at}: {kernel.STATUS_MEANING[status]}"
-                )
-            if at == 0:
-                return None
-            position += at
-        return None
+        """The first batch whose last offset is at or above `offset`; None when there is none.
+
+        With `cached_only`, ColdPagesError where that would wait for the disk, or is far from the nearest index entry.
+        """
+        return locate(self.file, self.size, *self.offset_index.lookup(offset), offset, self._shortcuts,
+                      self._fs if cached_only else None)  # fmt: skip
 
     def read(
         self,
@@ -385,7 +350,7 @@ class Segment:
         """The largest timestamp of the first batch, read again after a reload."""
         if self.first_timestamp is None and self.size:
             rows = array("q", bytes(8 * kernel.ROW))
-            head = self.file.pread(_LOOKUP_BYTES, 0)
+            head = self.file.pread(LOOKUP_BYTES, 0)
             kernel.scan(head, 0, len(head), rows, 0)
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
         return -1 if self.first_timestamp is None else self.first_timestamp
@@ -454,6 +419,7 @@ class Segment:
         """Drop every batch that holds `offset` or a later one. Returns where the log ends now: at `offset`, or before
         it where it lay inside a batch."""
         self.check_not_lent()
+        self._shortcuts = []
         located = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)

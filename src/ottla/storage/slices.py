@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from typing import NamedTuple
 
+from ottla.records import batch
 from ottla.storage.fs import ColdPagesError, File, FileSystem
 from ottla.storage.windows import WindowCache, Windows
 
@@ -24,10 +26,23 @@ class LogSlice(NamedTuple):
     fs: FileSystem
 
     def read(self) -> bytes:
-        return self.file.pread(self.size, self.position)
+        data = self.file.pread(self.size, self.position)
+        if len(data) < self.size:
+            raise cut_from_outside(self.file, self.segment_size)
+        return data
+
+    def head(self, limit: int) -> LogSlice:
+        """The first `limit` bytes, or the first batch if that is larger."""
+        if self.size <= limit:
+            return self
+        size = int.from_bytes(self.file.pread(batch.OVERHEAD_SIZE, self.position)[8:], "big")
+        return self._replace(size=min(self.size, max(limit, size + batch.OVERHEAD_SIZE)))
 
     def views(self, cache: WindowCache) -> list[memoryview]:
-        """The bytes, copied only where that is cheaper; ColdPagesError if that would wait for the disk."""
+        """The bytes, copied only where that is cheaper; ColdPagesError if that would wait for the disk.
+
+        Only to be sent: where the file was cut, or its disk fails, a send gets an error, but a look ends the process.
+        """
         file, position, size, segment_size, windows, _ = self
         if size <= _COPY_BYTES:
             data = file.pread_cached(size, position)
@@ -40,6 +55,12 @@ class LogSlice(NamedTuple):
 
     def _cold(self) -> ColdPagesError:
         return ColdPagesError(lambda: warm(self.fs, self.file.path, self.position, self.size))
+
+
+def cut_from_outside(file: File, size: int) -> OSError:
+    """What to raise for a file that is shorter than what was written to it: as if the disk had failed."""
+    what = f"{size} bytes were written and {file.size()} are left: something else has cut it"
+    return OSError(errno.EIO, what, file.path)
 
 
 def warm(fs: FileSystem, path: str, position: int, size: int) -> None:

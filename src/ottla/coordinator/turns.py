@@ -1,0 +1,112 @@
+"""The timers of a coordinator, and work that it leaves to later turns of the loop.
+
+Thousands of sessions may end at the same moment, and thousands may wait for the same answer. All shards of a
+coordinator share one queue of what is due; a few milliseconds of it are done in a turn, and in between the loop serves
+others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final
+
+from ottla.runtime import LoopRuntime, Timer
+
+TURN_MS: Final = 2
+_MANY: Final = 1000  # cancelled timers that may lie about
+
+
+class _Due:
+    """Something that will be called, unless it is cancelled."""
+
+    __slots__ = ("callback", "due_ms", "turns")
+
+    def __init__(self, turns: Turns, due_ms: int, callback: Callable[[], None]) -> None:
+        self.turns = turns
+        self.due_ms = due_ms
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        if self.callback is not None:
+            self.callback = None
+            self.turns.cancelled()
+
+
+class Turns:
+    """What is due and when, in order. One timer of the runtime for all of it."""
+
+    def __init__(self, runtime: LoopRuntime) -> None:
+        self._runtime = runtime
+        self._heap: list[tuple[int, int, _Due]] = []
+        self._count = 0  # of all that ever were: those due at the same time run in the order they came
+        self._cancelled = 0
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self._is_called = False  # in the next turn
+        self._is_running = False
+
+    @property
+    def size(self) -> int:
+        """Of the queue, with those that were cancelled and lie about."""
+        return len(self._heap)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        due_ms = self._runtime.monotonic_ms() + max(0, int(delay_ms))
+        due = _Due(self, due_ms, callback)
+        self._count += 1
+        heapq.heappush(self._heap, (due_ms, self._count, due))
+        self._arm()
+        return due
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """In one of the next turns, after what is due already."""
+        self.call_later(0, callback)
+
+    def cancelled(self) -> None:
+        """One more lies about that will not be called."""
+        self._cancelled += 1
+        if self._cancelled > _MANY and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
+
+    def _arm(self) -> None:
+        if self._is_called or self._is_running or not self._heap:
+            return
+        due_ms = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer_ms <= due_ms:
+                return
+            self._timer.cancel()
+            self._timer = None
+        left_ms = due_ms - self._runtime.monotonic_ms()
+        if left_ms > 0:
+            self._timer_ms = due_ms
+            self._timer = self._runtime.call_later(left_ms, self._run)
+        else:
+            self._is_called = True
+            self._runtime.call_soon(self._run)
+
+    def _run(self) -> None:
+        """Call what is due; what comes meanwhile, or would take too long, has its turn later."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._is_called = False
+        now_ms = self._runtime.monotonic_ms()
+        newest = self._count
+        self._is_running = True
+        try:
+            while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= newest:
+                due = heapq.heappop(self._heap)[2]
+                callback, due.callback = due.callback, None
+                if callback is None:
+                    self._cancelled -= 1
+                    continue
+                callback()
+                if self._runtime.monotonic_ms() - now_ms >= TURN_MS:
+                    break
+        finally:
+            self._is_running = False
+            self._arm()
