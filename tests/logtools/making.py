@@ -8,7 +8,7 @@ from pathlib import Path
 from ottla.config import BrokerConfig, LogConfig
 from ottla.logtools.findings import Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.control import Marker, build_marker

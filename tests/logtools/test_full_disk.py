@@ -13,7 +13,7 @@ from ottla.cli import log_repair
 from ottla.config import LogConfig
 from ottla.logtools.offline import measure, trim
 from ottla.logtools.source import list_partition, resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.logtools.writing import NoSpaceError
 from ottla.records.builder import NewRecord, build_batch
 from ottla.storage import layout, losses

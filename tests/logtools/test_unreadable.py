@@ -10,7 +10,7 @@ import pytest
 
 from ottla.cli import log_repair, log_verify
 from ottla.logtools.source import NotALogError, resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.storage.fs import RealFile, RealFileSystem
 from tests.logtools.making import check
 

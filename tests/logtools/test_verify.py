@@ -11,7 +11,7 @@ import pytest
 
 from ottla.logtools.findings import Finding
 from ottla.logtools.source import Partition, resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records import batch
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec

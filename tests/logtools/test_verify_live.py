@@ -9,7 +9,7 @@ import pytest
 
 from ottla.logtools.findings import DEFECT
 from ottla.logtools.source import OFFSET_CHECKPOINTS, resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.storage import layout
 from ottla.storage.fs import RealFileSystem
 from tests.logtools.making import ORDERS, make_data_dir

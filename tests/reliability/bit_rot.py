@@ -17,7 +17,7 @@ from ottla.config import LogConfig
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.records.codec import Codec

@@ -23,7 +23,7 @@ from ottla.config import LogConfig
 from ottla.logtools.findings import Finding
 from ottla.logtools.offline import compact
 from ottla.logtools.source import list_partition, resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.records.builder import build_batch

@@ -30,7 +30,7 @@ from confluent_kafka.admin import AdminClient
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE, parse_header
 from ottla.records.record import Record, read_batches, read_records

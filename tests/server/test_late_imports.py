@@ -24,6 +24,7 @@ NOT_FOR_BROKERS = {
     "ottla.records.varints",
     "ottla.server.intercepted",
     "ottla.storage.built_segments",
+    "ottla.storage.foreign_index",
 }
 LOAD = """
 import asyncio, sys

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
+from ottla.cli.connection_settings import parse_settings
 from ottla.escapes import visible_line
 
 if TYPE_CHECKING:
@@ -181,24 +181,6 @@ def open_client(kind: Any, config: dict[str, Any]) -> Any:
         return kind(config)
     except KafkaException as error:
         raise typer.BadParameter(f"-X: {explain(error.args[0])}") from None
-
-
-def parse_settings(given: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What -X says, as pairs."""
-    for text in given:
-        if text.startswith("@"):
-            lines = (line.strip() for line in Path(text[1:]).read_text(encoding="utf-8").splitlines())
-            yield from (parse_pair(line, "-X") for line in lines if line and not line.startswith("#"))
-        else:
-            yield parse_pair(text, "-X")
-
-
-def parse_pair(text: str, option: str) -> tuple[str, str]:
-    """`key=value` in two."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise typer.BadParameter(f"{option} {text!r}: write KEY=VALUE")
-    return key.strip(), value.strip()
 
 
 def is_error(result: object) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.cli.client import Kafka, connect
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import single_command
 from ottla.cli.json_text import to_json
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,

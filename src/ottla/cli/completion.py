@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP, parse_settings
+
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
@@ -43,9 +45,6 @@ def _complete(
 
 def _admin(context: typer.Context) -> AdminClient:
     from confluent_kafka.admin import AdminClient
-
-    from ottla.cli.client import parse_settings
-    from ottla.cli.options import DEFAULT_BOOTSTRAP
 
     given = context.params
     bootstrap = given.get("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client import connect, parse_pair
+from ottla.cli.client import connect
 from ottla.cli.completion import complete_topics
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP, parse_pair
 from ottla.cli.group import OUTPUT, command_group
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,

@@ -10,10 +10,10 @@ import typer
 from ottla.cli.client import connect, misuse
 from ottla.cli.client_bytes import to_bytes, unescape
 from ottla.cli.client_offsets import Kind, OffsetSpec, parse_place
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import OUTPUT, single_command
 from ottla.cli.log_options import MAX_OFFSET, parse_offsets
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     OffsetsOption,

@@ -8,9 +8,9 @@ import typer
 
 from ottla.cli.client import confirm, connect, misuse
 from ottla.cli.completion import complete_topics
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import OUTPUT, command_group
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     AnyGroupsArgument,
     BootstrapOption,

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 
 from ottla.cli import log_side_files
 from ottla.cli.json_text import to_json
-from ottla.cli.log_output import RecordFormat, batch_line, found_fields
+from ottla.cli.log_output import RecordFormat, batch_line, found_fields, warn
 from ottla.cli.log_progress import progress_bar
 from ottla.cli.options import Encoding
 from ottla.cli.terminal import is_terminal
-from ottla.escapes import visible, visible_json, visible_line
+from ottla.escapes import visible, visible_json
 from ottla.logtools.coordinator_records import decoder_for
 from ottla.logtools.dump import FoundDamage, Query, dump_batches, dump_records
 from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.words import noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +94,3 @@ def _dump_records(
         else:
             write(line(found[0].row, found[1]) + "\n")
     return whole
-
-
-def warn(found: FoundDamage) -> None:
-    damage, path = found.damage, found.segment.path(layout.LOG)
-    size = damage.end - damage.position
-    are = "is" if size == 1 else "are"
-    text = (
-        f"ottla: {path}: {size} {noun(size, 'byte')} at position {damage.position} {are} left out: {damage.meaning}"
-        f" (`ottla log verify {found.segment.directory}` says more)"
-    )
-    print(visible_line(text), file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -180,3 +181,14 @@ def finding_line(finding: Finding) -> str:
     if finding.offset is not None:
         where += f", offset {finding.offset}"
     return visible_line(f"{finding.level}: {where}: {finding.meaning} [{finding.code}]")
+
+
+def warn(found: FoundDamage) -> None:
+    damage, path = found.damage, found.segment.path(layout.LOG)
+    size = damage.end - damage.position
+    are = "is" if size == 1 else "are"
+    text = (
+        f"ottla: {path}: {size} {noun(size, 'byte')} at position {damage.position} {are} left out: {damage.meaning}"
+        f" (`ottla log verify {found.segment.directory}` says more)"
+    )
+    print(visible_line(text), file=sys.stderr)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ottla.cli.log_dump import warn
-from ottla.cli.log_output import batch_fields, found_fields
+from ottla.cli.log_output import batch_fields, found_fields, warn
 from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, dump_records
 from ottla.logtools.source import NotALogError, Partition, Target, partitions_of
 from ottla.storage.fs import FileSystem

@@ -10,7 +10,7 @@ from ottla.cli.log_output import finding_line
 from ottla.cli.log_progress import progress_bar
 from ottla.logtools.findings import DEFECT, NOTE, Finding
 from ottla.logtools.source import DataDir, Partition, Target
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 

@@ -10,7 +10,6 @@ import typer
 from ottla.cli.completion import complete_groups, complete_topics
 from ottla.cli.group import CONNECTION, OUTPUT, SPARK
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
 
 

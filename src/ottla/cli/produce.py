@@ -9,10 +9,10 @@ import typer
 
 from ottla.cli.client import connect, misuse
 from ottla.cli.client_bytes import parse_header, separator, to_bytes
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import single_command
 from ottla.cli.log_options import parse_time
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     QuietOption,

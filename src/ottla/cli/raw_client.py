@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ottla.cli.client import fail, parse_settings
+from ottla.cli.client import fail
+from ottla.cli.connection_settings import parse_settings
 from ottla.client.cluster import Cluster
 from ottla.client.security import Security
 from ottla.errors import BrokerError

@@ -17,10 +17,10 @@ from ottla.cli.client import (
     next_step,
 )
 from ottla.cli.client_offsets import OffsetSpec, bounds_of, parse_place, resolve
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,

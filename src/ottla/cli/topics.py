@@ -10,11 +10,10 @@ from ottla.cli.client import (
     confirm,
     connect,
     misuse,
-    parse_pair,
 )
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP, parse_pair
 from ottla.cli.group import OUTPUT, command_group
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     AnyTopicsArgument,
     BootstrapOption,

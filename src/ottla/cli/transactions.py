@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.client import fail
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.options import (
-    DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT_S,
     BootstrapOption,
     JsonOption,

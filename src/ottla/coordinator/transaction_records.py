@@ -12,6 +12,7 @@ from itertools import groupby
 from struct import Struct
 from typing import NamedTuple
 
+from ottla.coordinator.packing import INT16, INT32, INT64, NO_TAGS, compact_string, string, varint
 from ottla.logtools.coordinator_records import read_transaction_record
 from ottla.logtools.fields import MalformedError
 from ottla.records.kernel import encode_records
@@ -21,10 +22,8 @@ NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_TIME = -1
 
-_INT16, _INT32, _INT64 = Struct(">h"), Struct(">i"), Struct(">q")
 _HEAD = Struct(">hqhib")
 _TIMES = Struct(">qq")
-_NO_TAGS = b"\0"
 _NULL_ARRAY = b"\0"
 
 
@@ -80,8 +79,7 @@ class TransactionCodec:
         return len(records)
 
     def encode(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
-        name = record.transactional_id.encode()
-        key = _INT16.pack(0) + _INT16.pack(len(name)) + name
+        key = INT16.pack(0) + string(record.transactional_id)
         return key, None if record.value is None else _value(record.value)
 
     def decode(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
@@ -130,26 +128,19 @@ def _value(txn: Transaction) -> bytes:
         parts.append(_NULL_ARRAY)
     else:
         topics = by_topic(txn.partitions)
-        parts.append(_varint(len(topics) + 1))
+        parts.append(varint(len(topics) + 1))
         for topic, partitions in topics.items():
-            name = topic.encode()
-            parts += (_varint(len(name) + 1), name, _varint(len(partitions) + 1))
-            parts += map(_INT32.pack, partitions)
-            parts.append(_NO_TAGS)
+            parts += (compact_string(topic), varint(len(partitions) + 1))
+            parts += map(INT32.pack, partitions)
+            parts.append(NO_TAGS)
     parts.append(_TIMES.pack(txn.updated_ms, txn.started_ms))
     tags = [
         bytes((tag, len(data))) + data
         for tag, value, default, data in (
-            (0, txn.previous_producer_id, NO_PRODUCER_ID, _INT64.pack(txn.previous_producer_id)),
-            (1, txn.next_producer_id, NO_PRODUCER_ID, _INT64.pack(txn.next_producer_id)),
-            (2, txn.client_version, 0, _INT16.pack(txn.client_version)),
+            (0, txn.previous_producer_id, NO_PRODUCER_ID, INT64.pack(txn.previous_producer_id)),
+            (1, txn.next_producer_id, NO_PRODUCER_ID, INT64.pack(txn.next_producer_id)),
+            (2, txn.client_version, 0, INT16.pack(txn.client_version)),
         )
         if value != default
     ]
     return b"".join([*parts, bytes((len(tags),)), *tags])
-
-
-def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
-    return bytes((number & 0x7F | 0x80,)) + _varint(number >> 7)

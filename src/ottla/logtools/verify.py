@@ -17,7 +17,7 @@ from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.segment_facts import MissingOffsets, SegmentFacts
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import DataDir, Partition, SideFile, Target, read_or_tell
+from ottla.logtools.source import Partition, read_or_tell
 from ottla.logtools.strangers import MOVING, arrange
 from ottla.logtools.verify_epochs import EpochChecks
 from ottla.logtools.verify_internal import check_internal
@@ -31,18 +31,6 @@ from ottla.storage.witnesses import Hole
 _TRIES = 3
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _KNOWN_FILES = (layout.LEADER_EPOCHS, layout.PARTITION_METADATA, "quorum-state", "remote_log_snapshot")
-
-
-def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
-    """All findings, in the order of the files."""
-    from ottla.logtools import verify_data_dir  # it checks partitions by what is here
-
-    if isinstance(target, SideFile):
-        yield from verify_data_dir.verify_side_file(fs, target)
-    elif isinstance(target, DataDir):
-        yield from verify_data_dir.verify_data_dir(fs, target, on_progress)
-    else:
-        yield from verify_data_dir.verify_partition(fs, target, on_progress)
 
 
 def verify_log(

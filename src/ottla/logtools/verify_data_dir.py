@@ -1,4 +1,4 @@
-"""Checks a data directory: its partitions, and the files that say something about all of them."""
+"""Checks whatever a path is; of a data directory its partitions, and the files that say something about all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import load_index
 from ottla.logtools.log_report import LogReport, Surroundings
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, read_or_tell
+from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, Target, read_or_tell
 from ottla.logtools.verify import verify_log
 from ottla.logtools.verify_missing import check_lost_partition
 from ottla.logtools.verify_segment import Progress
@@ -21,6 +21,16 @@ from ottla.storage.witnesses import Witness
 
 _METADATA_TOPIC = "__cluster_metadata"
 Checkpoints = dict[str, dict[TopicPartition, tuple[int, int]]]  # by file: offset and position in the file
+
+
+def verify(fs: FileSystem, target: Target, on_progress: Progress = lambda _: None) -> Iterator[Finding]:
+    """All findings, in the order of the files."""
+    if isinstance(target, SideFile):
+        yield from verify_side_file(fs, target)
+    elif isinstance(target, DataDir):
+        yield from verify_data_dir(fs, target, on_progress)
+    else:
+        yield from verify_partition(fs, target, on_progress)
 
 
 def surroundings(fs: FileSystem, partition: Partition) -> Surroundings:

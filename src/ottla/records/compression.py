@@ -18,18 +18,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.errors import CorruptRecordError, DecompressionLimitError
-from ottla.records.codec import Codec
+from ottla.records.codec import MAX_FRAMES, MIN_FEED_BYTES, NEXT_FRAME_FEED_BYTES, Codec
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _GZIP_FORMAT = 31  # zlib's wbits for a gzip header with the largest window
-MIN_FEED_BYTES = 64 * 1024
 _PIECE_BYTES = 1 << 20
-# gzip members and zstd frames may follow each other. No client writes more than one, but each costs a decoder
-# and a copy of the bytes fed past its end: many tiny ones must not eat seconds.
-MAX_FRAMES = 4096
-NEXT_FRAME_FEED_BYTES = 4096
 
 
 def compress(

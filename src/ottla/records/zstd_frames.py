@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from ottla.errors import CorruptRecordError
-from ottla.records.compression import MAX_FRAMES, MIN_FEED_BYTES, NEXT_FRAME_FEED_BYTES
+from ottla.records.codec import MAX_FRAMES, MIN_FEED_BYTES, NEXT_FRAME_FEED_BYTES
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -16,7 +16,7 @@ from ottla.cli.spark_move import RowSource, run_export, run_import
 from ottla.cli.spark_work import Output
 from ottla.cluster.sqlite import SqliteStore
 from ottla.errors import ConfigError, CorruptRecordError
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records.codec import Codec
 from ottla.spark.jobs.import_topic import ImportOptions
 from ottla.storage.checkpoint import read_topic_id

@@ -13,7 +13,7 @@ from ottla.cluster.adopt import adopt
 from ottla.config import LogConfig
 from ottla.errors import BrokerError, ConfigError
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.verify import verify
+from ottla.logtools.verify_data_dir import verify
 from ottla.records.codec import Codec
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs import import_into

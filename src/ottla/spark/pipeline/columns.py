@@ -10,7 +10,7 @@ from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import make_decoder, metadata_names
+from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.names import Clashes, told, without_clashes
 from ottla.spark.plan import read_split
 from ottla.spark.ranges import Split
@@ -51,7 +51,7 @@ def find_columns(
         found, clashes = infer(pipeline, sample(options, splits, SAMPLE_ROWS), found)
         if not found.names:
             raise PipelineError("no columns were found: no record of the sample decodes; give a schema")
-    found, more = without_clashes(found, metadata_names(pipeline.decode))
+    found, more = without_clashes(found, pipeline.decode.metadata_names)
     if clashes := clashes | more:
         told = told_of(pipeline, clashes)
         if not grows(pipeline):

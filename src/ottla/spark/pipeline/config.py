@@ -57,6 +57,11 @@ class Decode:
     on_error: str
     quarantine: str
 
+    @property
+    def metadata_names(self) -> tuple[str, ...]:
+        """The columns that hold it."""
+        return tuple(f"_{name}" for name in self.metadata)
+
 
 @dataclass(frozen=True)
 class Expectation:

@@ -179,12 +179,8 @@ def make_decoder(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Decod
         return RecordDecoder(text=spec.value == "utf8")
     form = _format(spec, schema, grow=grow)
     if not grow:
-        check_names(form.schema, metadata_names(spec))
+        check_names(form.schema, spec.metadata_names)
     return BlockDecoder(form, spec.metadata)
-
-
-def metadata_names(spec: Decode) -> tuple[str, ...]:
-    return tuple(f"_{name}" for name in spec.metadata)
 
 
 def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
@@ -192,7 +188,7 @@ def _format(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Format:
         case "json":
             from ottla.spark.pipeline.decode_json import Json
 
-            return Json(schema or pa.schema([]), grow=grow, taken=metadata_names(spec))
+            return Json(schema or pa.schema([]), grow=grow, taken=spec.metadata_names)
         case "csv":
             from ottla.spark.pipeline.decode_csv import Csv
 

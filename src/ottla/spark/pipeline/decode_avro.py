@@ -21,7 +21,6 @@ from ottla.errors import ConfigError
 from ottla.spark.pipeline.avro_logical import strict
 from ottla.spark.pipeline.avro_types import arrow_schema, converted
 from ottla.spark.pipeline.config import Decode
-from ottla.spark.pipeline.decode import metadata_names
 from ottla.spark.pipeline.exact import MAX_DIGITS
 from ottla.spark.pipeline.names import Clashes, without_clashes
 from ottla.spark.pipeline.reshape import DecodeError, aligned
@@ -113,7 +112,7 @@ def make_avro(spec: Decode, schema: pa.Schema | None, *, grow: bool) -> Avro | C
     reader = _from_file(spec.schema_file) if spec.schema_file else None
     if spec.value == "avro":
         return Avro(reader)
-    source, taken = SchemaSource(spec.registry, spec.schemas), metadata_names(spec)
+    source, taken = SchemaSource(spec.registry, spec.schemas), spec.metadata_names
     return ConfluentAvro(source, reader, schema, grow=grow, taken=taken)
 
 
