@@ -262,7 +262,7 @@ def _nothing_new(partition: Partition, log: Log, isolation: Isolation) -> FetchR
     # Not FetchResult(...), as in validation.py.
     return tuple.__new__(FetchResult, (
         partition.key, 0, log.high_watermark, stable_offset, log.start_offset, [] if only_committed else None, b"",
-        None, -1, 0,
+        None, 0,
     ))  # fmt: skip
 
 
