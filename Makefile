@@ -48,6 +48,7 @@ fuzz: $(READY)
 docs: $(READY)
 	$(BIN)/python -m ottla.cli.docs
 	$(BIN)/python -m tests.conversation.page
+	$(BIN)/python tools/import_graph.py --write
 
 # The classes of Kafka's messages, from kio's definitions.
 messages: $(READY)

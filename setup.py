@@ -21,6 +21,8 @@ NAMES = [line for line in LIST.read_text().split("\n") if line and not line.star
 SOURCES = {name: f"src/{name.replace('.', '/')}.py" for name in NAMES}
 KERNELS = [name for name in NAMES if name.endswith("kernel")]
 HOT = [name for name in NAMES if name not in KERNELS]
+# In whatever folder: a kernel that is not listed would run interpreted, and nobody would notice.
+UNLISTED = sorted({str(path) for path in Path("src/ottla").rglob("*kernel.py")} - set(SOURCES.values()))
 # mypyc must not see which packages lie about here: what they tell of their types would decide whether, and into what,
 # ottla is compiled. `make lint` is the strict one.
 MYPY_OPTIONS = [
@@ -60,8 +62,15 @@ class Compile(build_ext):
         if self.parallel is None:
             self.parallel = os.cpu_count()
 
+    def run(self) -> None:
+        super().run()
+        if self.inplace:
+            self.remove_what_was_moved()
+
     def build_extensions(self) -> None:
         self.failures: dict[str, Exception] = {}
+        if UNLISTED:
+            refuse_or_tell(f"not in {LIST}: {', '.join(UNLISTED)}")
         found = {group: self.translate(group) for group in GROUPS} if self.can_compile() else {}
         self.take([module for modules in found.values() for module in modules])
         if self.extensions:
@@ -119,6 +128,12 @@ class Compile(build_ext):
             source = Path("src") / file.relative_to(build_lib)
             if file.is_file() and not (file in kept if file.suffix == ".so" else source.exists()):
                 file.unlink()
+
+    def remove_what_was_moved(self) -> None:
+        """A library without its source would still be imported."""
+        kept = {Path(self.get_ext_fullpath(module.name)).resolve() for module in self.extensions}
+        for file in set(Path("src").resolve().rglob("*.so")) - kept:
+            file.unlink()
 
 
 def refuse_or_tell(reason: str) -> None:

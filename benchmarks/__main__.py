@@ -1,4 +1,4 @@
-"""`make bench`: python -m benchmarks [--only NAME ...] [--quick] [--without-kafka] [--dir DIRECTORY]"""
+"""`make bench`: python -m benchmarks [--only NAME ...] [--quick] [--without-kafka] [--beside PYTHON] [--dir DIR]"""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from benchmarks import (
     transactions,
     verify,
 )  # fmt: skip
+from benchmarks.contest import beside_another
 from benchmarks.measure import FULL, QUICK, Bench
 
 BENCHMARKS = {
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "spark_write": spark_write.run,
     "spark_pipeline": spark_pipeline.run,
 }
+RACES = ("produce", "fetch", "latency", "durable", "clients", "transactions", "groups")
 
 
 def main() -> None:
@@ -60,7 +62,14 @@ def main() -> None:
     parser.add_argument(
         "--dir", type=Path, help="where data goes (30 GB free); a temporary directory by default"
     )
+    parser.add_argument(
+        "--beside",
+        metavar="PYTHON",
+        help="the Python of another ottla, to be raced instead of Kafka; only what races brokers",
+    )
     args = parser.parse_args()
+    if args.beside:
+        args.only = [name for name in args.only if name in RACES]
     scale = QUICK if args.quick else FULL
     if args.without_kafka:
         scale = dataclasses.replace(scale, kafka_rounds=0)
@@ -71,11 +80,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=args.dir) as work_dir:
         for name in args.only:
             print(f"{name} ...", flush=True)
-            found = BENCHMARKS[name](Bench(scale, Path(work_dir)))
+            found = BENCHMARKS[name](Bench(scale, Path(work_dir), beside=args.beside))
+            if args.beside:
+                found = list(map(beside_another, found))
             figures += found
             print(report.table(found, judged=not args.quick), flush=True)
     # Only a whole run makes a page that can be compared with the one before.
-    if not (args.quick or args.without_kafka) and len(args.only) == len(BENCHMARKS):
+    if not (args.quick or args.without_kafka or args.beside) and len(args.only) == len(BENCHMARKS):
         report.PAGE.write_text(report.page(figures, scale))
         print(f"written: {report.PAGE.name}")
 

@@ -142,10 +142,16 @@ def first_answer(port: int) -> None:
 
 
 @contextmanager
-def ottla(work_dir: Path, port: int = 0, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+def ottla(
+    work_dir: Path,
+    port: int = 0,
+    settings: Mapping[str, str] | None = None,
+    name: str = "ottla",
+    python: str = sys.executable,
+) -> Iterator[Server]:
     """`ottla serve` with its data below the work directory; port 0 is any free one."""
-    data_dir = work_dir / "ottla"
-    command = [sys.executable, "-m", "ottla", "serve", "--data", str(data_dir), "--http", "off"]
+    data_dir = work_dir / name
+    command = [python, "-P", "-m", "ottla", "serve", "--data", str(data_dir), "--http", "off"]
     for key, value in (settings or {}).items():
         command += ("--set", f"{key}={value}")
     process = subprocess.Popen([*command, "--listen", f"{HOST}:{port}"], stdout=subprocess.PIPE)
@@ -156,7 +162,7 @@ def ottla(work_dir: Path, port: int = 0, settings: Mapping[str, str] | None = No
             if found is None:
                 raise RuntimeError("ottla serve did not start")
             port = int(found[1])
-        yield Server("ottla", port, process.pid, data_dir)
+        yield Server(name, port, process.pid, data_dir)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()

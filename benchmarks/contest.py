@@ -1,4 +1,4 @@
-"""ottla and Kafka side by side under the same load, which comes from a process of its own.
+"""ottla and Kafka, or two ottlas, side by side under the same load, which comes from a process of its own.
 
 Both brokers run from the beginning to the end of a contest and are warm before anything counts.
 """
@@ -70,7 +70,10 @@ def contest(
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
         servers = [stack.enter_context(brokers.ottla(bench.work_dir, settings=settings))]
-        if bench.scale.kafka_rounds:
+        if bench.beside is not None:
+            other = brokers.ottla(bench.work_dir, settings=settings, name="before", python=bench.beside)
+            servers.append(stack.enter_context(other))
+        elif bench.scale.kafka_rounds:
             servers.append(stack.enter_context(brokers.kafka(bench.work_dir, settings)))
         pool = stack.enter_context(ProcessPoolExecutor(loads, mp_context=spawn))
         yield Contest(bench, servers, pool)
@@ -107,3 +110,14 @@ def _row(
     wanted = "" if target is None else f"{'>=' if sign > 0 else '<='} {target:g}"
     is_met = target is None or sign * value >= sign * target
     return Figure(what, texts[0], f"Kafka: {texts[1]}", value, ratio, wanted, is_met)
+
+
+def beside_another(figure: Figure) -> Figure:
+    """A row whose other side was not Kafka but another ottla: this one is at most 3 % worse."""
+    is_faster = figure.unit == "times as fast"
+    return figure._replace(
+        beside=figure.beside.replace("Kafka:", "before:"),
+        unit=figure.unit.replace("Kafka's", "what it was"),
+        target=">= 0.97" if is_faster else "<= 1.03",
+        is_met=figure.value >= 0.97 if is_faster else figure.value <= 1.03,
+    )

@@ -89,6 +89,7 @@ class Bench:
     scale: Scale
     work_dir: Path
     spark: SparkSession | None = None  # instead of a session of its own
+    beside: str | None = None  # the Python of another ottla, which takes Kafka's place
 
     def directory(self, name: str) -> Path:
         path = self.work_dir / name

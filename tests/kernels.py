@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
 import sys
@@ -18,11 +19,19 @@ import ottla.records
 SOURCE = Path(ottla.records.__file__).parent
 # Each after those that it imports from.
 _LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
-FILES = [*sorted({path.stem for path in SOURCE.glob("*kernel.py")} - set(_LAST)), *_LAST]
+# Without their suffix, as seen from SOURCE: kernels may lie in folders below it.
+FILES = sorted(
+    (path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*kernel.py")),
+    key=lambda file: (_LAST.index(Path(file).name) if Path(file).name in _LAST else -1, file),
+)
 
 
-def compiled_file(name: str, directory: Path = SOURCE) -> Path | None:
-    return next((path for end in EXTENSION_SUFFIXES if (path := directory / f"{name}{end}").exists()), None)
+def module_name(file: str) -> str:
+    return f"ottla.records.{file.replace('/', '.')}"
+
+
+def compiled_file(file: str, directory: Path = SOURCE) -> Path | None:
+    return next((path for end in EXTENSION_SUFFIXES if (path := directory / f"{file}{end}").exists()), None)
 
 
 def outdated() -> list[str]:
@@ -44,10 +53,10 @@ def has_compiler() -> bool:
 
 
 def install(paths: list[Path]) -> dict[str, ModuleType]:
-    """Make these files the kernels of this process; nothing may have imported others before."""
+    """Make these files the kernels of this process, by name; nothing may have imported others before."""
     modules = {}
-    for name, path in zip(FILES, paths, strict=True):
-        full_name = f"ottla.records.{name}"
+    for file, path in zip(FILES, paths, strict=True):
+        full_name = module_name(file)
         spec = importlib.util.spec_from_file_location(full_name, path)
         assert spec is not None
         assert spec.loader is not None
@@ -56,18 +65,23 @@ def install(paths: list[Path]) -> dict[str, ModuleType]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # an interpreted kernel says that it is slow
             spec.loader.exec_module(module)
-        setattr(ottla.records, name, module)
-        modules[name] = module
+        _put_into_its_package(full_name, module)
+        modules[Path(file).name] = module
     return modules
 
 
+def _put_into_its_package(full_name: str, module: ModuleType) -> None:
+    package, _, name = full_name.rpartition(".")
+    setattr(importlib.import_module(package), name, module)
+
+
 def install_interpreted() -> dict[str, ModuleType]:
-    return install([SOURCE / f"{name}.py" for name in FILES])
+    return install([SOURCE / f"{file}.py" for file in FILES])
 
 
 def install_compiled(directory: Path = SOURCE) -> dict[str, ModuleType]:
-    paths = [compiled_file(name, directory) for name in FILES]
-    missing = [name for name, path in zip(FILES, paths, strict=True) if path is None]
+    paths = [compiled_file(file, directory) for file in FILES]
+    missing = [file for file, path in zip(FILES, paths, strict=True) if path is None]
     if missing:
         raise FileNotFoundError(f"not compiled: {', '.join(missing)} in {directory}")
     return install([path for path in paths if path])
@@ -89,13 +103,13 @@ def interpreted_records() -> dict[str, ModuleType]:
 
 
 def _beside(load: Callable[[], dict[str, ModuleType]]) -> dict[str, ModuleType]:
-    current = {name: sys.modules[f"ottla.records.{name}"] for name in FILES}
+    current = {name: sys.modules[name] for name in map(module_name, FILES)}
     try:
         return load()
     finally:
         for name, module in current.items():
-            sys.modules[f"ottla.records.{name}"] = module
-            setattr(ottla.records, name, module)
+            sys.modules[name] = module
+            _put_into_its_package(name, module)
 
 
 def interpreted(kernel: ModuleType, *needed: ModuleType) -> ModuleType:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from benchmarks import report
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.contest import beside_another
 from benchmarks.measure import FULL, QUICK, Bench, Cost, Figure, alternate, clock, touch_memory
 
 TINY = dataclasses.replace(QUICK, kafka_rounds=0)
@@ -91,3 +93,11 @@ def test_the_clock_tells_computing_from_waiting() -> None:
 def test_memory_is_touched_for_any_size() -> None:
     touch_memory(1)
     touch_memory((16 << 20) + 1)
+
+
+def test_another_ottla_can_take_kafkas_place(tmp_path: Path) -> None:
+    figures = BENCHMARKS["fetch"](Bench(TINY, tmp_path, beside=sys.executable))
+    judged = [beside_another(figure) for figure in figures]
+    assert all(figure.beside.startswith("before: ") and figure.target == ">= 0.97" for figure in judged)
+    worse = beside_another(figures[0]._replace(value=0.9))
+    assert not worse.is_met

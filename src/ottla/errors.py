@@ -26,6 +26,10 @@ class ConfigError(BrokerError):
     code = 40  # INVALID_CONFIG
 
 
+class PipelineError(BrokerError):
+    """A pipeline cannot go on."""
+
+
 class PipelineFileError(ConfigError):
     """A pipeline's file says what cannot be."""
 

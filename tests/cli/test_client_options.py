@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from ottla.cli.client_bytes import parse_header, separator, unescape
-from ottla.cli.client_offsets import Kind, Place, parse_place
+from ottla.cli.client_offsets import Kind, OffsetSpec, parse_place
 from ottla.cli.main import app
-from ottla.cli.produce_input import InputError, NewRecord, Parser, Shape, Source
+from ottla.cli.produce_input import InputError, InputFiles, NewRecord, Parser, Shape
 
 COMMANDS = {
     "topics": ("list", "describe", "create", "delete", "add-partitions", "offsets"),
@@ -133,20 +133,20 @@ def test_options_of_produce_that_do_not_fit_together_are_wrong_usage(
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("earliest", Place(Kind.EARLIEST)),
-        ("beginning", Place(Kind.EARLIEST)),
-        ("latest", Place(Kind.LATEST)),
-        ("end", Place(Kind.LATEST)),
-        ("max-timestamp", Place(Kind.MAX_TIMESTAMP)),
-        ("0", Place(Kind.OFFSET, 0)),
-        ("1700000000000", Place(Kind.OFFSET, 1_700_000_000_000)),
-        ("-7", Place(Kind.LAST, 7)),
-        ("@1700000000000", Place(Kind.TIME, 1_700_000_000_000)),
-        ("2023-11-14T22:13:20Z", Place(Kind.TIME, 1_700_000_000_000)),
-        ("2023-11-14T23:13:20+01:00", Place(Kind.TIME, 1_700_000_000_000)),
+        ("earliest", OffsetSpec(Kind.EARLIEST)),
+        ("beginning", OffsetSpec(Kind.EARLIEST)),
+        ("latest", OffsetSpec(Kind.LATEST)),
+        ("end", OffsetSpec(Kind.LATEST)),
+        ("max-timestamp", OffsetSpec(Kind.MAX_TIMESTAMP)),
+        ("0", OffsetSpec(Kind.OFFSET, 0)),
+        ("1700000000000", OffsetSpec(Kind.OFFSET, 1_700_000_000_000)),
+        ("-7", OffsetSpec(Kind.LAST, 7)),
+        ("@1700000000000", OffsetSpec(Kind.TIME, 1_700_000_000_000)),
+        ("2023-11-14T22:13:20Z", OffsetSpec(Kind.TIME, 1_700_000_000_000)),
+        ("2023-11-14T23:13:20+01:00", OffsetSpec(Kind.TIME, 1_700_000_000_000)),
     ],
 )
-def test_a_place_is_a_word_an_offset_a_distance_or_a_time(text: str, place: Place) -> None:
+def test_a_place_is_a_word_an_offset_a_distance_or_a_time(text: str, place: OffsetSpec) -> None:
     assert parse_place(text) == place
 
 
@@ -177,7 +177,7 @@ def test_a_header_without_a_value_is_null() -> None:
 
 
 def read(path: Path, shape: Shape, delimiter: bytes = b"\n") -> list[bytes | None]:
-    source = Source([str(path)], shape, delimiter)
+    source = InputFiles([str(path)], shape, delimiter)
     return [record for batch in source.batches(lambda: None) for record in batch]
 
 

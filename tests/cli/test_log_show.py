@@ -17,9 +17,10 @@ from typer.testing import CliRunner, Result
 
 from ottla.cli.log_drawing import By, Part, Scale
 from ottla.cli.main import app
-from ottla.logtools.index_files import find_index_end, load_index
+from ottla.logtools.index_files import load_index
 from ottla.records.builder import NewRecord, build_batch
 from ottla.storage import layout
+from ottla.storage.foreign_index import ForeignOffsetIndex, ForeignTimeIndex
 from ottla.storage.fs import RealFileSystem
 
 
@@ -220,10 +221,10 @@ def test_the_last_entry_is_found_by_halving(
     path = tmp_path_factory.getbasetemp() / f"index{suffix}"
     path.write_bytes(b"".join(entry.pack(*one) for one in used) + bytes(room * entry.size) + odd)
     fs = RealFileSystem()
-    found, index = find_index_end(fs, str(path), suffix), load_index(fs, str(path), suffix, 0)
-    assert found is not None
+    with (ForeignOffsetIndex if suffix == layout.INDEX else ForeignTimeIndex)(fs, str(path)) as found:
+        assert (found.used(), found.last()) == (len(used), used[-1] if used else None)
+    index = load_index(fs, str(path), suffix, 0)
     assert index is not None
-    assert (found.entries, found.last) == (len(used), used[-1] if used else None)
     assert (index.entries, index.zeros) == (len(used), room)
 
 

@@ -36,12 +36,12 @@ def build() -> Path:
     """The directory of a kernel compiled with the sanitizers; what is up to date is not compiled again."""
     extensions = [
         Extension(
-            f"ottla.records.{name}",
-            [f"src/ottla/records/{name}.py"],
+            kernels.module_name(file),
+            [f"src/ottla/records/{file}.py"],
             extra_compile_args=FLAGS,
             extra_link_args=[SANITIZERS],
         )
-        for name in kernels.FILES
+        for file in kernels.FILES
     ]
     compiled = cythonize(extensions, build_dir=str(BUILD / "c"), language_level=3, quiet=True)
     command = Distribution({"ext_modules": compiled}).get_command_obj("build_ext")

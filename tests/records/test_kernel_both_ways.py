@@ -72,17 +72,18 @@ def test_constants_are_the_same() -> None:
 
 
 LOAD_FROM_SOURCE = """
-import importlib.util, pathlib, sys
-for path in sys.argv[1:]:
-    spec = importlib.util.spec_from_file_location(f"ottla.records.{pathlib.Path(path).stem}", path)
+import importlib.util, sys
+for name, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    spec = importlib.util.spec_from_file_location(name, path)
     sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 """
 
 
 def test_an_interpreted_kernel_says_that_it_is_slow_and_what_to_do() -> None:
-    sources = [str(kernels.SOURCE / f"{name}.py") for name in kernels.FILES]
-    command = [sys.executable, "-c", LOAD_FROM_SOURCE, *sources]
+    command = [sys.executable, "-c", LOAD_FROM_SOURCE]
+    for file in kernels.FILES:
+        command += (kernels.module_name(file), str(kernels.SOURCE / f"{file}.py"))
     child = subprocess.run(command, capture_output=True, text=True, check=True)
     assert child.stderr.count("RuntimeWarning") == 1
     assert "Install a C compiler" in child.stderr

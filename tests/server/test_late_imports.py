@@ -35,8 +35,11 @@ print(*sys.modules)
 
 
 def modules_of(floor: str) -> set[str]:
+    """Also those in folders of the floor; messages are imported by the API that they belong to."""
     return {
-        f"ottla.{floor}.{path.stem}" for path in (PACKAGE / floor).glob("*.py") if path.stem != "__init__"
+        ".".join(("ottla", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for path in (PACKAGE / floor).rglob("*.py")
+        if path.stem != "__init__" and path.parent.name != "messages"
     }
 
 

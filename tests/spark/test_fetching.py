@@ -23,8 +23,8 @@ from ottla.protocol.messages.delete_records import (
 )
 from ottla.records.codec import Codec
 from ottla.spark import plan
+from ottla.spark.open_transport import open_transport
 from ottla.spark.options import ReadOptions, read_options
-from ottla.spark.transport import open_transport
 from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of

@@ -44,7 +44,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OffsetSpec:
     kind: Kind
     number: int = 0
 
@@ -65,15 +65,15 @@ _WORDS = {
 }
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> OffsetSpec:
     if text in _WORDS:
-        return Place(_WORDS[text])
+        return OffsetSpec(_WORDS[text])
     digits = text.lstrip("-@")
     if digits.isascii() and digits.isdigit() and len(text) - len(digits) <= 1:
         kind = {"-": Kind.LAST, "@": Kind.TIME}.get(text[0], Kind.OFFSET)
-        return Place(kind, int(digits))
+        return OffsetSpec(kind, int(digits))
     try:
-        return Place(Kind.TIME, parse_time(text) or 0)
+        return OffsetSpec(Kind.TIME, parse_time(text) or 0)
     except typer.BadParameter:
         raise typer.BadParameter(f"{text!r} is not a place in a log; write {PLACES}") from None
 
@@ -124,7 +124,7 @@ def bounds_of(
 
 
 def resolve(
-    kafka: Kafka, place: Place, bounds: Mapping[tuple[str, int], Bounds]
+    kafka: Kafka, place: OffsetSpec, bounds: Mapping[tuple[str, int], Bounds]
 ) -> dict[tuple[str, int], int]:
     """The offset that a place stands for in each partition; behind the last record where no record is so late."""
     if place.kind is Kind.OFFSET:

@@ -9,7 +9,7 @@ import typer
 
 from ottla.cli.client import connect, misuse
 from ottla.cli.client_bytes import to_bytes, unescape
-from ottla.cli.client_offsets import Kind, Place, parse_place
+from ottla.cli.client_offsets import Kind, OffsetSpec, parse_place
 from ottla.cli.group import OUTPUT, single_command
 from ottla.cli.log_options import MAX_OFFSET, parse_offsets
 from ottla.cli.options import (
@@ -155,8 +155,8 @@ def consume(
     if offset is not None:
         first, last = parse_offsets(offset)
         begin, end = (
-            Place(Kind.OFFSET, first),
-            Place(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
+            OffsetSpec(Kind.OFFSET, first),
+            OffsetSpec(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
         )
     is_shown = is_terminal() and not raw
     if binary and is_shown:

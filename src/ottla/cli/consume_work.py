@@ -19,7 +19,7 @@ from ottla.cli.client import (
     next_step,
     open_client,
 )
-from ottla.cli.client_offsets import Kind, Place, bounds_of, resolve
+from ottla.cli.client_offsets import Kind, OffsetSpec, bounds_of, resolve
 from ottla.cli.client_progress import record_counter
 from ottla.cli.consume_output import Line
 from ottla.cli.log_options import MAX_OFFSET
@@ -48,8 +48,8 @@ _FOLLOW_WAIT_MS = 500
 class Query:
     topic: str
     partitions: Sequence[int] | None
-    begin: Place
-    end: Place
+    begin: OffsetSpec
+    end: OffsetSpec
     follow: bool
     limit: int | None
     committed: bool

@@ -18,7 +18,7 @@ from ottla.cli.client import (
     join_steps,
     next_step,
 )
-from ottla.cli.client_offsets import Place, resolve
+from ottla.cli.client_offsets import OffsetSpec, resolve
 from ottla.cli.groups_work import Partition, bounds, committed, settle
 from ottla.cli.json_text import to_json
 from ottla.cli.tables import print_table
@@ -32,7 +32,13 @@ class Shift(NamedTuple):
 
 
 def reset(
-    kafka: Kafka, name: str, target: Place | Shift, topics: Sequence[str], *, dry_run: bool, as_json: bool
+    kafka: Kafka,
+    name: str,
+    target: OffsetSpec | Shift,
+    topics: Sequence[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
 ) -> bool:
     """Whether all offsets were set, or could be."""
     before = committed(kafka, name)

@@ -13,7 +13,7 @@ from ottla.words import counted
 
 if TYPE_CHECKING:
     from ottla.spark.pipeline.checkpoint import Plan
-    from ottla.spark.pipeline.tasks import Result
+    from ottla.spark.pipeline.tasks import TaskResult
 
 
 class Lines:
@@ -22,7 +22,7 @@ class Lines:
     def planned(self, plan: Plan, behind: int) -> None:
         """Told when it is done."""
 
-    def written(self, plan: Plan, results: Sequence[Result]) -> None:
+    def written(self, plan: Plan, results: Sequence[TaskResult]) -> None:
         """Told when it is committed."""
 
     def quarantined(self, plan: Plan, bad: int) -> None:
@@ -90,7 +90,7 @@ class _Bar(Lines):
             more = f"batch {batch.batch}: reading, {done:,} of {total:,} tasks"
             self._progress.update(self._task, completed=read, more=more)
 
-    def written(self, plan: Plan, results: Sequence[Result]) -> None:
+    def written(self, plan: Plan, results: Sequence[TaskResult]) -> None:
         self._batch = None
         self._progress.update(self._task, more=f"batch {plan.batch}: committing")
 

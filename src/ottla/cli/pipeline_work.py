@@ -70,7 +70,7 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
 @contextmanager
 def _told() -> Iterator[None]:
     """What Spark raises in a line, and what is wrong with a pipeline without a word about other settings."""
-    from ottla.spark.pipeline.sinks.base import PipelineError
+    from ottla.errors import PipelineError
 
     try:
         yield

@@ -121,7 +121,7 @@ def produce(
       ottla produce images --whole-file -H type=png *.png
     """
     from ottla.cli import produce_work as work
-    from ottla.cli.produce_input import Parser, Shape, Source
+    from ottla.cli.produce_input import InputFiles, Parser, Shape
 
     if sum((json, whole_file, binary)) > 1:
         misuse("only one of --json, --whole-file and --binary at a time")
@@ -145,7 +145,7 @@ def produce(
         partition=partition,
         timestamp_ms=parse_time(timestamp),
     )
-    source = Source(files or ["-"], shape, separator(delimiter))
+    source = InputFiles(files or ["-"], shape, separator(delimiter))
     config = {
         "compression.type": compression.value,
         "acks": acks.value,

@@ -43,7 +43,7 @@ class NewRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFiles:
     """Files, and how they are cut into records."""
 
     files: Sequence[str]

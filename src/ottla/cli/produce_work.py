@@ -21,7 +21,7 @@ from ottla.cli.client import (
     open_client,
 )
 from ottla.cli.client_progress import record_counter
-from ottla.cli.produce_input import InputError, NewRecord, Parser, Source
+from ottla.cli.produce_input import InputError, InputFiles, NewRecord, Parser
 from ottla.words import counted
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Sender:
 
 
 def run(
-    kafka: Kafka, topic: str, source: Source, parser: Parser, config: dict[str, Any], *, quiet: bool
+    kafka: Kafka, topic: str, source: InputFiles, parser: Parser, config: dict[str, Any], *, quiet: bool
 ) -> None:
     sender = Sender(kafka, topic, config)
     sender.find_topic()
@@ -155,7 +155,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _send_all(sender: Sender, source: Source, parser: Parser, *, quiet: bool) -> None:
+def _send_all(sender: Sender, source: InputFiles, parser: Parser, *, quiet: bool) -> None:
     with record_counter("sent", shown=not quiet and not sys.stdin.isatty()) as count:
         number = 0
         try:

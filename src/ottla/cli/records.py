@@ -16,7 +16,7 @@ from ottla.cli.client import (
     is_error,
     next_step,
 )
-from ottla.cli.client_offsets import Place, bounds_of, parse_place, resolve
+from ottla.cli.client_offsets import OffsetSpec, bounds_of, parse_place, resolve
 from ottla.cli.group import command_group
 from ottla.cli.json_text import to_json
 from ottla.cli.options import (
@@ -76,7 +76,7 @@ def delete(
             raise typer.Exit(1)
 
 
-def _targets(kafka: Kafka, topic: str, partitions: list[int], place: Place) -> dict[int, int]:
+def _targets(kafka: Kafka, topic: str, partitions: list[int], place: OffsetSpec) -> dict[int, int]:
     """Where each partition shall begin, if that is not where it begins now. Says what goes."""
     bounds = bounds_of(kafka, [(topic, partition) for partition in partitions])
     targets = {}

@@ -50,10 +50,10 @@ def verify(
       ottla spark verify /var/kafka/data --report findings.parquet
     """
     from ottla.cli import spark_work as work
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
     output = work.Output(report, json)
-    if not work.run_verify(Place(master, remote), os.path.abspath(path), output):
+    if not work.run_verify(SparkMaster(master, remote), os.path.abspath(path), output):
         raise typer.Exit(1)
 
 
@@ -74,9 +74,9 @@ def stats(
       ottla spark stats /var/kafka/data
     """
     from ottla.cli import spark_work as work
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
-    work.run_stats(Place(master, remote), os.path.abspath(path), work.Output(report, json))
+    work.run_stats(SparkMaster(master, remote), os.path.abspath(path), work.Output(report, json))
 
 
 @app.command()
@@ -99,10 +99,10 @@ def repair(
       ottla spark repair /var/kafka/data --write --report steps.parquet
     """
     from ottla.cli import spark_work as work
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
     output = work.Output(report, json)
-    place = Place(master, remote)
+    place = SparkMaster(master, remote)
     if not work.run_repair(place, os.path.abspath(path), output, write=write, skip_corrupt=skip_corrupt):
         raise typer.Exit(1)
 
@@ -127,9 +127,9 @@ def reindex(
     """
     from ottla.cli.spark_rewrite import run_reindex
     from ottla.cli.spark_work import Output
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
-    place, output = Place(master, remote), Output(report)
+    place, output = SparkMaster(master, remote), Output(report)
     if not run_reindex(place, os.path.abspath(path), output, interval=interval, write=write):
         raise typer.Exit(2)
 
@@ -158,10 +158,10 @@ def compact(
     """
     from ottla.cli.spark_rewrite import run_compact
     from ottla.cli.spark_work import Output
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
     if not run_compact(
-        Place(master, remote),
+        SparkMaster(master, remote),
         os.path.abspath(path),
         Output(report),
         topics=topic or [],
@@ -196,9 +196,9 @@ def export(
     """
     from ottla.cli.spark_move import run_export
     from ottla.cli.spark_work import Output
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
-    place, output = Place(master, remote), Output(report)
+    place, output = SparkMaster(master, remote), Output(report)
     if not run_export(
         place, os.path.abspath(path), to, output, topics=topic or [], skip_corrupt=skip_corrupt
     ):
@@ -261,17 +261,17 @@ def import_(
           --partitions 1 --sql "select _c0 as key, _c1 as value from source"
       ottla spark import --from more.parquet --topic t --append --into data
     """
-    from ottla.cli.spark_move import Source, run_import
+    from ottla.cli.spark_move import RowSource, run_import
     from ottla.cli.spark_work import Output
     from ottla.spark.jobs.import_topic import ImportOptions
-    from ottla.spark.jobs.tasks import Place
+    from ottla.spark.jobs.tasks import SparkMaster
 
     settings = dict(_setting(text) for text in config or [])
     options = ImportOptions(
         os.path.abspath(into), topic, partitions, append, _codec(codec), batch_bytes, settings, node_id
     )
-    source = Source(from_, format_, table, sql, keep_partitions)
-    run_import(Place(master, remote), source, options, Output(report))
+    source = RowSource(from_, format_, table, sql, keep_partitions)
+    run_import(SparkMaster(master, remote), source, options, Output(report))
 
 
 def _setting(text: str) -> tuple[str, str]:

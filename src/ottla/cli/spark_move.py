@@ -18,7 +18,7 @@ from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.export import Exported, export
 from ottla.spark.jobs.import_topic import Imported, ImportOptions, import_topic
 from ottla.spark.jobs.importing import pack_frame, pack_parquet, parquet_pieces
-from ottla.spark.jobs.tasks import Place
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.spark.options import read_options
 from ottla.storage.fs import RealFileSystem
 from ottla.words import counted
@@ -45,7 +45,7 @@ _IMPORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Where rows come from."""
 
     path: str | None
@@ -69,7 +69,7 @@ class Source:
 
 
 def run_export(
-    place: Place, path: str, target: str, output: Output, *, topics: Sequence[str], skip_corrupt: bool
+    place: SparkMaster, path: str, target: str, output: Output, *, topics: Sequence[str], skip_corrupt: bool
 ) -> bool:
     """Whether everything could be read."""
     given = {"path": path, "includeHeaders": "true"}
@@ -107,7 +107,7 @@ def _print_exported(files: Iterable[Exported]) -> None:
     print_table(("topic", "partitions>", "files>", "rows>", "size>", "damaged>"), rows)
 
 
-def run_import(place: Place, source: Source, options: ImportOptions, output: Output) -> None:
+def run_import(place: SparkMaster, source: RowSource, options: ImportOptions, output: Output) -> None:
     source.check()
     fs = RealFileSystem()
     with closing(SystemRuntime()) as runtime, session_of(place, "spark import") as spark:
@@ -123,7 +123,7 @@ def run_import(place: Place, source: Source, options: ImportOptions, output: Out
     _print_imported(options, done)
 
 
-def _frame(spark: Any, source: Source) -> Any:
+def _frame(spark: Any, source: RowSource) -> Any:
     frame = spark.table(source.table) if source.table else spark.read.format(source.format).load(source.path)
     if source.sql is None:
         return frame

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from ottla.spark.jobs.tasks import Place
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.spark.task_progress import watched_tasks
 
 
 @contextmanager
-def session_of(place: Place, job: str) -> Iterator[SparkSession]:
+def session_of(place: SparkMaster, job: str) -> Iterator[SparkSession]:
     if not sys.stderr.isatty():
         with place.session(job) as session:
             yield session

@@ -16,7 +16,7 @@ from ottla.errors import ConfigError
 from ottla.logtools.source import DataDir, Partition, partitions_of
 from ottla.spark.jobs.compact import Compacted, compact
 from ottla.spark.jobs.reindex import Reindexed, reindex
-from ottla.spark.jobs.tasks import Place
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.words import counted
 
 _HINT = "nothing was changed; --write does it"
@@ -34,7 +34,7 @@ _COMPACT = {
 }
 
 
-def run_reindex(place: Place, path: str, output: Output, *, interval: int, write: bool) -> bool:
+def run_reindex(place: SparkMaster, path: str, output: Output, *, interval: int, write: bool) -> bool:
     """Whether no log was refused."""
     fs, target = open_directory(path)
     with writing(fs, target, write=write), session_of(place, "spark reindex") as spark:
@@ -68,7 +68,7 @@ def _print_reindexed(logs: list[Reindexed]) -> None:
 
 
 def run_compact(
-    place: Place,
+    place: SparkMaster,
     path: str,
     output: Output,
     *,

@@ -23,7 +23,7 @@ from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.repair import apply_repairs, plan_repairs
 from ottla.spark.jobs.report import where, write_report
 from ottla.spark.jobs.stats import stats
-from ottla.spark.jobs.tasks import Place
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.spark.jobs.verify import verify
 from ottla.storage.fs import FileSystem, RealFileSystem
 
@@ -46,7 +46,7 @@ class Output:
             write_report(self.report, columns, ({**where(row["file"]), **row} for row in rows))
 
 
-def run_verify(place: Place, path: str, output: Output) -> bool:
+def run_verify(place: SparkMaster, path: str, output: Output) -> bool:
     """Whether all is well."""
     fs, target = open_directory(path)
     with session_of(place, "spark verify") as spark:
@@ -58,7 +58,7 @@ def run_verify(place: Place, path: str, output: Output) -> bool:
     return log_verify.verdict(path, told, as_json=output.as_json, mend=path)
 
 
-def run_stats(place: Place, path: str, output: Output) -> None:
+def run_stats(place: SparkMaster, path: str, output: Output) -> None:
     fs, target = open_directory(path)
     with session_of(place, "spark stats") as spark:
         found = stats(spark, fs, target)
@@ -70,7 +70,7 @@ def run_stats(place: Place, path: str, output: Output) -> None:
         _print_stats(found)
 
 
-def run_repair(place: Place, path: str, output: Output, *, write: bool, skip_corrupt: bool) -> bool:
+def run_repair(place: SparkMaster, path: str, output: Output, *, write: bool, skip_corrupt: bool) -> bool:
     """Whether nothing is left that this does not mend."""
     fs, target = open_directory(path)
     with closing(SystemRuntime()) as runtime:

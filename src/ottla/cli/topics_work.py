@@ -19,7 +19,7 @@ from ottla.cli.client_offsets import (
     MAX_TIMESTAMP,
     Bounds,
     Kind,
-    Place,
+    OffsetSpec,
     bounds_of,
     list_offsets,
 )
@@ -205,7 +205,7 @@ def add_partitions(kafka: Kafka, name: str, total: int, teller: Teller) -> bool:
 
 
 def offsets(
-    kafka: Kafka, names: Sequence[str], place: Place, chosen: Sequence[int] | None, *, as_json: bool
+    kafka: Kafka, names: Sequence[str], place: OffsetSpec, chosen: Sequence[int] | None, *, as_json: bool
 ) -> None:
     value = place.number if place.kind is Kind.TIME else _SPECS[place.kind]
     partitions = [(name, partition) for name in names for partition in kafka.partitions(name, chosen)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
-from ottla.cluster.image import ClusterImage
 from ottla.coordinator.consumer_records import Assigned
 from ottla.coordinator.packing import INT16, INT32, string
 from ottla.logtools.fields import MalformedError, Reader
@@ -13,6 +13,20 @@ from ottla.logtools.fields import MalformedError, Reader
 _NEWEST = 3
 _PARTITIONS = [{"topic": "string", "partitions": ["int32"]}]
 _NO_DATA = INT32.pack(-1)
+
+
+class _Topic(Protocol):
+    @property
+    def topic_id(self) -> uuid.UUID: ...
+
+
+class Topics(Protocol):
+    """What the cluster's image knows of topics: consumers name them, the records of groups have their ids."""
+
+    @property
+    def topics(self) -> Mapping[str, _Topic]: ...
+    @property
+    def topic_names(self) -> Mapping[uuid.UUID, str]: ...
 
 
 class Subscription(NamedTuple):
@@ -39,7 +53,7 @@ def read_subscription(data: bytes) -> Subscription:
     return Subscription(frozenset(found["topics"]), owned, found.get("rack_id") or None)
 
 
-def read_assignment(data: bytes, image: ClusterImage) -> Assigned:
+def read_assignment(data: bytes, image: Topics) -> Assigned:
     """The partitions of an assignment, as far as their topics are there; MalformedError if it is not one."""
     if not data:
         return {}
@@ -53,7 +67,7 @@ def read_assignment(data: bytes, image: ClusterImage) -> Assigned:
     }
 
 
-def owned_partitions(subscription: Subscription, image: ClusterImage) -> list[tuple[uuid.UUID, list[int]]]:
+def owned_partitions(subscription: Subscription, image: Topics) -> list[tuple[uuid.UUID, list[int]]]:
     return [
         (image.topics[topic].topic_id, list(numbers))
         for topic, numbers in subscription.owned
@@ -61,7 +75,7 @@ def owned_partitions(subscription: Subscription, image: ClusterImage) -> list[tu
     ]
 
 
-def write_assignment(assigned: Assigned, subscription: bytes, image: ClusterImage) -> bytes:
+def write_assignment(assigned: Assigned, subscription: bytes, image: Topics) -> bytes:
     """An assignment in the version that the subscription is written in."""
     version = min(Reader(subscription).integer("int16"), _NEWEST)
     topics = {

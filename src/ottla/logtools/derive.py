@@ -6,7 +6,6 @@ every 4 KiB of log.
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,14 +16,12 @@ from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify_producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
-from ottla.storage import layout, producer_snapshot
+from ottla.storage import layout, producer_snapshot, time_index, txn_index
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Window
 
 INDEX_INTERVAL_BYTES = 4096
 _MAX_OFFSET = 2**63 - 1
-_TIME_ENTRY = struct.Struct(">qi")
-_TXN_ENTRY = struct.Struct(">hqqqq")
 Progress = Callable[[int], None]
 
 
@@ -80,7 +77,7 @@ def join(fs: FileSystem, partition: Partition, parts: Iterable[DerivedSegment]) 
         producers.replay(part.producers)
         derived.files |= part.files
         if producers.aborted or layout.TXN_INDEX in segment.sizes:
-            packed = b"".join(_TXN_ENTRY.pack(0, *txn) for txn in producers.aborted)
+            packed = b"".join(txn_index.ENTRY.pack(0, *txn) for txn in producers.aborted)
             derived.files[segment.path(layout.TXN_INDEX)] = packed
         derived.damages += [(segment, damage) for damage in part.damages]
         latest = derived.epochs[-1][0] if derived.epochs else -1
@@ -151,7 +148,7 @@ class _Indexes:
         """The last time entry is the largest timestamp, as when a segment is closed."""
         _, timestamp, offset, _, last_timestamp, last_offset, *_ = self._state
         if timestamp > last_timestamp and timestamp >= 0 and offset > last_offset:
-            self.times += _TIME_ENTRY.pack(timestamp, offset - self._base_offset)
+            self.times += time_index.ENTRY.pack(timestamp, offset - self._base_offset)
 
 
 def _note_epochs(epochs: list[tuple[int, int]], window: Window) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools import index_files
 from ottla.logtools.reading import batch_bytes, read_records
 from ottla.logtools.source import Partition, SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, walk
@@ -19,6 +18,7 @@ from ottla.records import batch, kernel
 from ottla.records.record import Record
 from ottla.storage import layout
 from ottla.storage.find_batch import is_good_batch
+from ottla.storage.foreign_index import ForeignOffsetIndex, ForeignTimeIndex
 from ottla.storage.fs import File, FileSystem
 
 MAX_OFFSET = 2**63 - 1
@@ -133,7 +133,8 @@ def _batches(
 def _is_too_old(fs: FileSystem, segment: SegmentFiles, next_base: int, query: Query) -> bool:
     if query.from_ms is None or next_base == MAX_OFFSET:
         return False
-    largest = index_files.largest_timestamp(fs, segment)
+    with ForeignTimeIndex(fs, segment.path(layout.TIME_INDEX)) as index:
+        largest = index.largest()
     return largest is not None and largest < query.from_ms
 
 
@@ -173,8 +174,12 @@ def _start(fs: FileSystem, segment: SegmentFiles, file: File, end: int, query: Q
     """The position to begin at; the file's start if the index points at no batch."""
     offset = query.from_offset
     if query.from_ms is not None:
-        offset = max(offset, index_files.offset_before(fs, segment, query.from_ms))
-    position = index_files.position_of(fs, segment, offset) if offset > segment.base_offset else 0
+        with ForeignTimeIndex(fs, segment.path(layout.TIME_INDEX)) as times:
+            offset = max(offset, segment.base_offset + times.offset_before(query.from_ms))
+    if offset <= segment.base_offset:
+        return 0
+    with ForeignOffsetIndex(fs, segment.path(layout.INDEX)) as offsets:
+        position = offsets.position_before(offset - segment.base_offset)
     in_range = 0 < position < end and is_good_batch(file, position, end, segment.base_offset, offset + 1)
     return position if in_range else 0
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ottla.logtools.index_files import IndexEnd, find_index_end
+from collections.abc import Callable
+
 from ottla.logtools.pictures import DAMAGE, Break, LogPicture, SegmentPicture, why
 from ottla.logtools.source import SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
-from ottla.storage import layout
+from ottla.storage import layout, txn_index
 from ottla.storage.find_batch import is_good_batch
+from ottla.storage.foreign_index import ForeignIndex, ForeignOffsetIndex, ForeignTimeIndex
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
 from ottla.words import counted
 
-_TXN_ENTRY_BYTES = 34
 _HEAD_BYTES = 1 << 16
 _NO_LIMIT = 2**63 - 1
 
@@ -32,7 +33,7 @@ class SegmentLook:
         shown = SegmentPicture(
             files.file_name(layout.LOG), files.base_offset, files.size, is_active=next_base is None
         )
-        shown.aborted_transactions = files.sizes.get(layout.TXN_INDEX, 0) // _TXN_ENTRY_BYTES
+        shown.aborted_transactions = files.sizes.get(layout.TXN_INDEX, 0) // txn_index.ENTRY.size
         try:
             file = open_if_there(self._fs, path)
             if file is None:
@@ -55,23 +56,30 @@ class SegmentLook:
         if self._files.name:
             return 0
         tail = 0
-        offsets = self._index_end(layout.INDEX)
+        offsets = self._index_end(layout.INDEX, ForeignOffsetIndex)
         if offsets is not None:
-            shown.index_entries = offsets.entries
-            if offsets.last is not None:
-                tail = offsets.last[1]
-                shown.bytes_per_index_entry = shown.size // offsets.entries
-        times = self._index_end(layout.TIME_INDEX)
+            shown.index_entries, last = offsets
+            if last is not None:
+                tail = last[1]
+                shown.bytes_per_index_entry = shown.size // shown.index_entries
+        times = self._index_end(layout.TIME_INDEX, ForeignTimeIndex)
         if times is not None:
-            shown.time_index_entries = times.entries
-            if times.last is not None:
-                shown.max_timestamp = times.last[0]
+            shown.time_index_entries, last = times
+            if last is not None:
+                shown.max_timestamp = last[0]
         return tail
 
-    def _index_end(self, suffix: str) -> IndexEnd | None:
+    def _index_end(
+        self, suffix: str, kind: Callable[[FileSystem, str], ForeignIndex]
+    ) -> tuple[int, tuple[int, int] | None] | None:
+        """How many entries an index has, and the last of them; None where there is no index that can be read.
+
+        Entries come before zeros, so that halving finds the last one. In a damaged index it may be another one that
+        zeros follow."""
         path = self._files.path(suffix)
         try:
-            return find_index_end(self._fs, path, suffix)
+            with kind(self._fs, path) as index:
+                return (index.used(), index.last()) if index.is_there else None
         except OSError as error:
             self._log.unreadable.append(why(path, error))
             return None

@@ -7,21 +7,19 @@ what contradicts the batches counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from struct import Struct
 
 from ottla.errors import CorruptSnapshotError
 from ottla.logtools.findings import DEFECT, Finding, Findings
 from ottla.logtools.producer_trace import ProducerTrace, TracedMarker
 from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import Partition, read_or_tell
-from ottla.storage import layout, producer_snapshot
+from ottla.storage import layout, producer_snapshot, txn_index
 from ottla.storage.fs import FileSystem
 from ottla.storage.producer_snapshot import SnapshotEntry
 from ottla.storage.producer_state import ProducerState
 from ottla.storage.txn_index import AbortedTxn
 
 _NEVER_MS = 2**63 - 1
-_TXN_ENTRY = Struct(">hqqqq")
 
 
 @dataclass(slots=True)
@@ -91,7 +89,7 @@ class ProducerChecks:
         found = self._parse_txn_index(path, facts.segment.base_offset, facts.txn_index or b"")
         expected = {txn.last_offset: txn for txn in self.aborted}
         for number, entry in enumerate(found):
-            position = number * _TXN_ENTRY.size
+            position = number * txn_index.ENTRY.size
             if torn_at is not None and entry.last_offset >= torn_at:
                 meaning = "the entry is of a marker behind the last whole batch"
                 self.findings.note(
@@ -110,7 +108,7 @@ class ProducerChecks:
                 self._unless_compacted("txn-index-missing", path, meaning, None, missing.last_offset)
 
     def _parse_txn_index(self, path: str, base_offset: int, data: bytes) -> list[AbortedTxn]:
-        size = _TXN_ENTRY.size
+        size = txn_index.ENTRY.size
         if len(data) % size:
             whole = len(data) // size * size
             self.findings.defect(
@@ -118,7 +116,7 @@ class ProducerChecks:
             )
         found: list[AbortedTxn] = []
         for position in range(0, len(data) - size + 1, size):
-            version, *fields = _TXN_ENTRY.unpack_from(data, position)
+            version, *fields = txn_index.ENTRY.unpack_from(data, position)
             entry = AbortedTxn(*fields)
             previous = found[-1].last_offset if found else base_offset - 1
             if version != 0:

@@ -7,7 +7,6 @@ ottla load `.log`, index and snapshot files by their endings and leave `.quarant
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
 from ottla.records import batch
 from ottla.storage import checkpoint, layout, quarantine
-from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.layout import TopicPartition
 
@@ -86,36 +84,11 @@ def _aside(directory: str, name: str, aside: str) -> str:
 
 
 def set_aside(fs: FileSystem, segment: SegmentFiles, edits: list[Edit], aside: str | None = None) -> str:
-    """Copy pieces of a log into its quarantine file, one behind the other, and list them in a file beside it."""
+    """Copy what edits touch into the log's quarantine file."""
     path = quarantine_path(segment, aside)
-    source = fs.open(segment.path(layout.LOG))
-    target = fs.open(path, create=True)
-    lines = []
-    known = at = target.size()
-    try:
-        for edit in edits:
-            size = edit.end - edit.position
-            lines.append({"at": at, "size": size, "position": edit.position, "why": edit.meaning})
-            at = quarantine.copy_bytes(source, edit.position, edit.end, target, at)
-        target.sync()
-        listing = path + quarantine.LISTING
-        listed = fs.read_bytes(listing) if fs.exists(listing) else b""
-        _replace_or_undo(fs, listing, listed + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    except OSError:
-        target.truncate(known)  # a full disk gets its blocks back
-        raise
-    finally:
-        source.close()
-        target.close()
+    pieces = [quarantine.Piece(edit.position, edit.end, edit.meaning) for edit in edits]
+    quarantine.keep(fs, segment.path(layout.LOG), pieces, path)
     return path
-
-
-def _replace_or_undo(fs: FileSystem, path: str, data: bytes) -> None:
-    try:
-        replace_file(fs, path, data)
-    except OSError:
-        _remove(fs, path + layout.TEMPORARY)
-        raise
 
 
 def copy_aside(fs: FileSystem, path: str, aside: str | None = None) -> None:
@@ -123,7 +96,7 @@ def copy_aside(fs: FileSystem, path: str, aside: str | None = None) -> None:
     if fs.exists(path):
         directory, _, name = path.rpartition("/")
         target = path if aside is None else _aside(directory, name, aside)
-        _replace_or_undo(fs, target + layout.QUARANTINE, fs.read_bytes(path).rstrip(b"\0"))
+        quarantine.replace_or_undo(fs, target + layout.QUARANTINE, fs.read_bytes(path).rstrip(b"\0"))
 
 
 def move_aside(fs: FileSystem, path: str, aside: str | None = None) -> None:

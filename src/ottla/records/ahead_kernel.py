@@ -10,8 +10,10 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.varint_kernel import overflows
 else:
+    from ottla.records import columns as col
     from ottla.records.varints import overflows
 
 # How many records are read ahead, and how one stands to the map: offset out of the range asked for, no key, key.
@@ -236,7 +238,7 @@ class Ahead:
     def __init__(self, key0, key1):
         self.key0 = key0
         self.key1 = key1
-        self.rows = memoryview(bytearray(8 * 8 * _AHEAD)).cast("q")
+        self.rows = memoryview(bytearray(8 * col.AHEAD_ROW * _AHEAD)).cast("q")
         self.hashes = memoryview(bytearray(8 * 2 * _AHEAD)).cast("Q")
 
     @cython.cfunc
@@ -278,13 +280,13 @@ class Ahead:
                 hashes[index * 2], hashes[index * 2 + 1] = _siphash(
                     view, key_at, key_size, self.key0, self.key1
                 )
-            rows[to] = start
-            rows[to + 1] = at
-            rows[to + 2] = body
-            rows[to + 3] = timed
-            rows[to + 4] = base_timestamp + time_delta
-            rows[to + 5] = base_offset + offset_delta
-            rows[to + 6] = kind
-            rows[to + 7] = value_size
-            to += 8
+            rows[to + col.AHEAD_START] = start
+            rows[to + col.AHEAD_END] = at
+            rows[to + col.AHEAD_BODY] = body
+            rows[to + col.AHEAD_TIMED] = timed
+            rows[to + col.AHEAD_TIMESTAMP] = base_timestamp + time_delta
+            rows[to + col.AHEAD_OFFSET] = base_offset + offset_delta
+            rows[to + col.AHEAD_KIND] = kind
+            rows[to + col.AHEAD_VALUE_SIZE] = value_size
+            to += col.AHEAD_ROW
         return at

@@ -11,9 +11,11 @@ import cython
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_field, read_record
     from cython.cimports.ottla.records.varint_kernel import overflows
 else:
+    from ottla.records import columns as col
     from ottla.records.record_kernel import check_bounds, read_field, read_record
     from ottla.records.varints import overflows
 
@@ -34,17 +36,6 @@ _TIMESTAMP_TYPE = cython.declare(cython.int, 16)
 _HEADERS = cython.declare(cython.int, 32)
 
 # A row of scan() and its columns, as kernel.py has them.
-_ROW = cython.declare(cython.Py_ssize_t, 16)
-_POSITION = cython.declare(cython.Py_ssize_t, 0)
-_SIZE = cython.declare(cython.Py_ssize_t, 1)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
-_MAGIC = cython.declare(cython.Py_ssize_t, 6)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, 8)
-_COUNT = cython.declare(cython.Py_ssize_t, 11)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, 12)
 
 _CODEC = cython.declare(cython.longlong, 0x07)
 _LOG_APPEND_TIME = cython.declare(cython.longlong, 0x08)
@@ -234,30 +225,30 @@ class Columns:
         row: cython.longlong[::1] = rows
         gone: cython.longlong[::1] = aborted
         gone_count: cython.Py_ssize_t = len(aborted) // 3
-        if first < 0 or count < first or count > len(rows) // 16:
+        if first < 0 or count < first or count > len(rows) // col.ROW:
             raise ValueError("rows are too short")
         index: cython.Py_ssize_t = first
         status: cython.int = _DONE
         while index < count:
-            at: cython.Py_ssize_t = index * _ROW
-            attributes: cython.longlong = row[at + _ATTRIBUTES]
-            v2: cython.bint = row[at + _MAGIC] == 2
-            if row[at + _LAST_OFFSET] < self._from_offset or (v2 and attributes & _CONTROL):
+            at: cython.Py_ssize_t = index * col.ROW
+            attributes: cython.longlong = row[at + col.ATTRIBUTES]
+            v2: cython.bint = row[at + col.MAGIC] == 2
+            if row[at + col.LAST_OFFSET] < self._from_offset or (v2 and attributes & _CONTROL):
                 index += 1
                 continue
-            if row[at + _BASE_OFFSET] >= self._to_offset and (v2 or not attributes & _CODEC):
+            if row[at + col.BASE_OFFSET] >= self._to_offset and (v2 or not attributes & _CODEC):
                 return index, _PAST
             if (
                 v2
                 and attributes & _TRANSACTIONAL
-                and _is_aborted(gone, gone_count, row[at + _PRODUCER_ID], row[at + _BASE_OFFSET])
+                and _is_aborted(gone, gone_count, row[at + col.PRODUCER_ID], row[at + col.BASE_OFFSET])
             ):
                 index += 1
                 continue
             if attributes & _CODEC:
                 return index, _PACKED
-            start: cython.Py_ssize_t = row[at + _POSITION] - shift
-            check_bounds(start, start + row[at + _SIZE], len(buf))
+            start: cython.Py_ssize_t = row[at + col.POSITION] - shift
+            check_bounds(start, start + row[at + col.SIZE], len(buf))
             if v2:
                 status = self._batch(view, row, at, start)
             else:
@@ -267,8 +258,8 @@ class Columns:
                     at,
                     start,
                     0,
-                    row[at + _MAX_TIMESTAMP],
-                    row[at + _ATTRIBUTES] & _LOG_APPEND_TIME,
+                    row[at + col.MAX_TIMESTAMP],
+                    row[at + col.ATTRIBUTES] & _LOG_APPEND_TIME,
                 )
             if status != _DONE:
                 return index, status
@@ -288,20 +279,20 @@ class Columns:
     ):
         view: cython.const[cython.uchar][::1] = buf
         row: cython.longlong[::1] = rows
-        if first < 0 or count < first or count > len(rows) // 16:
+        if first < 0 or count < first or count > len(rows) // col.ROW:
             raise ValueError("rows are too short")
         index: cython.Py_ssize_t
         at: cython.Py_ssize_t
         start: cython.Py_ssize_t
         status: cython.int
         for index in range(first, count):
-            at = index * _ROW
-            start = row[at + _POSITION]
-            check_bounds(start, start + row[at + _SIZE], len(buf))
+            at = index * col.ROW
+            start = row[at + col.POSITION]
+            check_bounds(start, start + row[at + col.SIZE], len(buf))
             if (
-                row[at + _MAGIC] != magic
-                or row[at + _ATTRIBUTES] & _CODEC
-                or overflows(row[at + _BASE_OFFSET], offset_shift)
+                row[at + col.MAGIC] != magic
+                or row[at + col.ATTRIBUTES] & _CODEC
+                or overflows(row[at + col.BASE_OFFSET], offset_shift)
             ):
                 return index, _BAD
             status = self._message(
@@ -310,7 +301,7 @@ class Columns:
                 at,
                 start,
                 offset_shift,
-                stamp if has_stamp else row[at + _MAX_TIMESTAMP],
+                stamp if has_stamp else row[at + col.MAX_TIMESTAMP],
                 has_stamp,
             )
             if status != _DONE:
@@ -328,9 +319,9 @@ class Columns:
         view: cython.const[cython.uchar][::1] = buf
         row: cython.longlong[::1] = rows
         check_bounds(start, end, len(buf))
-        if index < 0 or index >= len(rows) // 16:
+        if index < 0 or index >= len(rows) // col.ROW:
             raise ValueError("rows are too short")
-        return self._records(view, start, end, row, index * _ROW)
+        return self._records(view, start, end, row, index * col.ROW)
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -345,7 +336,7 @@ class Columns:
         found: cython.longlong
         position: cython.Py_ssize_t
         status: cython.int
-        end: cython.Py_ssize_t = start + row[at + _SIZE]
+        end: cython.Py_ssize_t = start + row[at + col.SIZE]
         first: cython.Py_ssize_t = start + (self._resume_at if self._resume_at else _HEADER)
         found, position, status = self._records(view, first, end, row, at)
         found += self._resume_found
@@ -355,7 +346,7 @@ class Columns:
             return _FULL
         self._resume_at = 0
         self._resume_found = 0
-        if status != _DONE or position != end or found != row[at + _COUNT]:
+        if status != _DONE or position != end or found != row[at + col.COUNT]:
             return _BAD
         return _DONE
 
@@ -385,10 +376,10 @@ class Columns:
         offset: cython.longlong
         timestamp: cython.longlong
         found: cython.longlong = 0
-        base_offset: cython.longlong = row[to + _BASE_OFFSET]
-        base_timestamp: cython.longlong = row[to + _BASE_TIMESTAMP]
-        stamp: cython.longlong = row[to + _MAX_TIMESTAMP]
-        kind: cython.int = 1 if row[to + _ATTRIBUTES] & _LOG_APPEND_TIME else 0
+        base_offset: cython.longlong = row[to + col.BASE_OFFSET]
+        base_timestamp: cython.longlong = row[to + col.BASE_TIMESTAMP]
+        stamp: cython.longlong = row[to + col.MAX_TIMESTAMP]
+        kind: cython.int = 1 if row[to + col.ATTRIBUTES] & _LOG_APPEND_TIME else 0
         while at < end:
             after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
                 read_record(view, at, end)
@@ -423,11 +414,11 @@ class Columns:
         is_stamped: cython.longlong,
     ) -> cython.int:
         """The one record of a plain message of magic 0 or 1."""
-        offset: cython.longlong = row[at + _BASE_OFFSET] + offset_shift
+        offset: cython.longlong = row[at + col.BASE_OFFSET] + offset_shift
         if offset < self._from_offset or offset >= self._to_offset:
             return _DONE
-        end: cython.Py_ssize_t = start + row[at + _SIZE]
-        old: cython.bint = row[at + _MAGIC] == 0
+        end: cython.Py_ssize_t = start + row[at + col.SIZE]
+        old: cython.bint = row[at + col.MAGIC] == 0
         key: cython.Py_ssize_t = start + (22 if old else 30)
         if end - key < 4:
             return _BAD

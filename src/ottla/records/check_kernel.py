@@ -9,17 +9,11 @@ from __future__ import annotations
 
 import cython
 
-_ROW = cython.declare(cython.Py_ssize_t, 16)
-_POSITION = cython.declare(cython.Py_ssize_t, 0)
-_SIZE = cython.declare(cython.Py_ssize_t, 1)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, 5)
-_MAGIC = cython.declare(cython.Py_ssize_t, 6)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
-_COUNT = cython.declare(cython.Py_ssize_t, 11)
-_LAST_DELTA = cython.declare(cython.Py_ssize_t, 14)
+if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
+else:
+    from ottla.records import columns as col
+
 
 _SIGN = cython.declare(cython.longlong, 0x80000000)
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
@@ -101,15 +95,15 @@ def check_rows(rows, count: cython.Py_ssize_t, state, epochs, found):
     epoch_count: cython.Py_ssize_t = len(epochs) // 2
     out: cython.longlong[::1] = found
     room: cython.Py_ssize_t = len(found) // 4
-    if count < 0 or count > len(rows) // 16 or len(state) < 20:
+    if count < 0 or count > len(rows) // col.ROW or len(state) < 20:
         raise ValueError("rows or state are too short")
     used: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(count):
         used = _check_order(row, index, kept, out, room, used)
         used = _check_epoch(row, index, kept, known, epoch_count, out, room, used)
-        if row[index * _ROW + _MAX_TIMESTAMP] > kept[13]:
-            kept[13] = row[index * _ROW + _MAX_TIMESTAMP]
+        if row[index * col.ROW + col.MAX_TIMESTAMP] > kept[13]:
+            kept[13] = row[index * col.ROW + col.MAX_TIMESTAMP]
         kept[12] += 1
     return used
 
@@ -125,11 +119,11 @@ def _check_order(
     room: cython.Py_ssize_t,
     used: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    at: cython.Py_ssize_t = index * _ROW
-    base: cython.longlong = row[at + _BASE_OFFSET]
-    last: cython.longlong = row[at + _LAST_OFFSET]
+    at: cython.Py_ssize_t = index * col.ROW
+    base: cython.longlong = row[at + col.BASE_OFFSET]
+    last: cython.longlong = row[at + col.LAST_OFFSET]
     expected: cython.longlong = kept[0]
-    wraps: cython.bint = row[at + _MAGIC] < 2 and row[at + _ATTRIBUTES] & 7
+    wraps: cython.bint = row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7
     if base < expected:
         # If this batch follows on where the one before should have begun, it is that one's offset that is wrong.
         blame: cython.bint = kept[1] > kept[2] >= 0 and base - kept[2] == expected - kept[1]
@@ -143,17 +137,17 @@ def _check_order(
             used = _note(out, room, used, 5, index, kept[2], 0)
         else:
             if kept[3] == 0:
-                kept[4] = row[at + _POSITION]
+                kept[4] = row[at + col.POSITION]
                 kept[5] = expected
                 kept[6] = base - expected
             kept[3] += 1
         kept[14] = -1
     else:
         kept[14] = -1
-    if row[at + _MAGIC] == 2 and row[at + _COUNT] <= row[at + _LAST_DELTA]:
+    if row[at + col.MAGIC] == 2 and row[at + col.COUNT] <= row[at + col.LAST_DELTA]:
         kept[7] += 1
-    if row[at + _COUNT] > 0:
-        kept[8] += row[at + _COUNT]
+    if row[at + col.COUNT] > 0:
+        kept[8] += row[at + col.COUNT]
     kept[1] = base
     kept[2] = expected
     kept[0] = last + 1 if last < _INT64_MAX else last
@@ -173,19 +167,19 @@ def _check_epoch(
     room: cython.Py_ssize_t,
     used: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    at: cython.Py_ssize_t = index * _ROW
-    if row[at + _MAGIC] < 2:
+    at: cython.Py_ssize_t = index * col.ROW
+    if row[at + col.MAGIC] < 2:
         return used
-    epoch: cython.longlong = row[at + _LEADER_EPOCH]
+    epoch: cython.longlong = row[at + col.LEADER_EPOCH]
     if epoch_count == 0:
         if epoch < kept[9]:
             used = _note(out, room, used, 4, index, kept[9], 0)
         kept[9] = epoch
         return used
     entry: cython.Py_ssize_t = kept[10]
-    while entry >= 0 and known[2 * entry + 1] > row[at + _BASE_OFFSET]:  # a wrong offset had led too far
+    while entry >= 0 and known[2 * entry + 1] > row[at + col.BASE_OFFSET]:  # a wrong offset had led too far
         entry -= 1
-    while entry + 1 < epoch_count and known[2 * entry + 3] <= row[at + _BASE_OFFSET]:
+    while entry + 1 < epoch_count and known[2 * entry + 3] <= row[at + col.BASE_OFFSET]:
         entry += 1
     moved: cython.bint = entry != kept[10]
     kept[10] = entry
@@ -204,12 +198,12 @@ def _check_epoch(
 def codec_rows(rows, count: cython.Py_ssize_t, keep):
     row: cython.longlong[::1] = rows
     kept: cython.longlong[::1] = keep
-    if count < 0 or count > len(rows) // 16 or count > len(keep):
+    if count < 0 or count > len(rows) // col.ROW or count > len(keep):
         raise ValueError("rows or keep are too short")
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * _ROW + _ATTRIBUTES] & 7:
+        if row[index * col.ROW + col.ATTRIBUTES] & 7:
             kept[found] = index
             found += 1
     return found
@@ -228,9 +222,9 @@ def check_offset_entries(
     view: cython.const[cython.uchar][::1] = entries
     out: cython.longlong[::1] = found
     room: cython.Py_ssize_t = len(found) // 4
-    if count < 1 or count > len(rows) // 16 or slot < 0 or total > len(entries) // 8:
+    if count < 1 or count > len(rows) // col.ROW or slot < 0 or total > len(entries) // 8:
         raise ValueError("rows or entries are too short")
-    end: cython.longlong = row[(count - 1) * _ROW + _POSITION] + row[(count - 1) * _ROW + _SIZE]
+    end: cython.longlong = row[(count - 1) * col.ROW + col.POSITION] + row[(count - 1) * col.ROW + col.SIZE]
     used: cython.Py_ssize_t = 0
     low: cython.Py_ssize_t
     high: cython.Py_ssize_t
@@ -246,20 +240,28 @@ def check_offset_entries(
         high = count
         while low < high:  # the first row at or past the position
             middle = (low + high) // 2
-            if row[middle * _ROW + _POSITION] < position:
+            if row[middle * col.ROW + col.POSITION] < position:
                 low = middle + 1
             else:
                 high = middle
         if slot > 0 and (relative <= _int32(view, slot * 8 - 8) or position <= _int32(view, slot * 8 - 4)):
             used = _note(out, room, used, 1, slot, relative + base_offset, position)
-        elif low == count or row[low * _ROW + _POSITION] != position or position <= 0:
+        elif low == count or row[low * col.ROW + col.POSITION] != position or position <= 0:
             used = _note(out, room, used, 2, slot, relative + base_offset, position)
-        elif row[low * _ROW + _LAST_OFFSET] < relative + base_offset:
-            used = _note(out, room, used, 7, slot, low, row[low * _ROW + _LAST_OFFSET])
-        elif row[low * _ROW + _LAST_OFFSET] != relative + base_offset:
-            used = _note(out, room, used, 3, slot, low, row[low * _ROW + _LAST_OFFSET])
+        elif row[low * col.ROW + col.LAST_OFFSET] < relative + base_offset:
+            used = _note(out, room, used, 7, slot, low, row[low * col.ROW + col.LAST_OFFSET])
+        elif row[low * col.ROW + col.LAST_OFFSET] != relative + base_offset:
+            used = _note(out, room, used, 3, slot, low, row[low * col.ROW + col.LAST_OFFSET])
         slot += 1
     return slot, used
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_wrapper(row: cython.longlong[::1], at: cython.Py_ssize_t) -> cython.bint:
+    """A compressed message of the old formats, of which only the last offset is known from outside."""
+    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7 != 0
 
 
 def check_time_entries(
@@ -276,7 +278,7 @@ def check_time_entries(
     view: cython.const[cython.uchar][::1] = entries
     out: cython.longlong[::1] = found
     room: cython.Py_ssize_t = len(found) // 4
-    if count < 0 or count > len(rows) // 16 or slot < 0 or total > len(entries) // 12:
+    if count < 0 or count > len(rows) // col.ROW or slot < 0 or total > len(entries) // 12:
         raise ValueError("rows or entries are too short")
     used: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
@@ -285,11 +287,11 @@ def check_time_entries(
     offset: cython.longlong
     kind: cython.longlong
     for index in range(count):
-        at = index * _ROW
+        at = index * col.ROW
         while slot < total:
             timestamp = _int64(view, slot * 12)
             offset = _int32(view, slot * 12 + 8) + base_offset
-            if offset > row[at + _LAST_OFFSET]:
+            if offset > row[at + col.LAST_OFFSET]:
                 break
             kind = 0
             if slot > 0 and (
@@ -297,19 +299,19 @@ def check_time_entries(
                 or offset <= _int32(view, slot * 12 - 4) + base_offset
             ):
                 kind = 1
-            elif offset < row[at + _BASE_OFFSET] and not (row[at + _MAGIC] < 2 and row[at + _ATTRIBUTES] & 7):
+            elif offset < row[at + col.BASE_OFFSET] and not _is_wrapper(row, at):
                 kind = 2
-            elif timestamp != row[at + _MAX_TIMESTAMP]:
+            elif timestamp != row[at + col.MAX_TIMESTAMP]:
                 kind = 4
             elif largest >= timestamp:
                 kind = 5
-            elif offset != row[at + _LAST_OFFSET]:
+            elif offset != row[at + col.LAST_OFFSET]:
                 kind = 6
             if kind:
                 used = _note(out, room, used, kind, slot, offset, index)
             slot += 1
-        if row[at + _MAX_TIMESTAMP] > largest:
-            largest = row[at + _MAX_TIMESTAMP]
+        if row[at + col.MAX_TIMESTAMP] > largest:
+            largest = row[at + col.MAX_TIMESTAMP]
     return slot, used, largest
 
 

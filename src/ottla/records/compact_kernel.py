@@ -12,9 +12,11 @@ import cython
 from ottla.records.kernel import checksum
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.offset_map_kernel import OffsetMap, check_batches, is_plain
     from cython.cimports.ottla.records.varint_kernel import overflows, varint_size, zigzag
 else:
+    from ottla.records import columns as col
     from ottla.records.offset_map_kernel import OffsetMap, check_batches, is_plain
     from ottla.records.varints import overflows, varint_size, zigzag
 
@@ -36,15 +38,6 @@ _BAD = cython.declare(cython.int, 4)
 _TOO_FAR = cython.declare(cython.int, 5)  # a timestamp cannot be told relative to the delete horizon
 
 # A row of scan() and its columns, as kernel.py has them.
-_ROW = cython.declare(cython.Py_ssize_t, 16)
-_POSITION = cython.declare(cython.Py_ssize_t, 0)
-_SIZE = cython.declare(cython.Py_ssize_t, 1)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
-_MAGIC = cython.declare(cython.Py_ssize_t, 6)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
-_COUNT = cython.declare(cython.Py_ssize_t, 11)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, 12)
 
 _LOG_APPEND_TIME = cython.declare(cython.longlong, 0x08)
 _TRANSACTIONAL_OR_CONTROL = cython.declare(cython.longlong, 0x30)
@@ -201,10 +194,10 @@ def _filter(
     to: cython.Py_ssize_t,
 ):
     """Copy those records of a batch that stay. With a `horizon` (not -1) their times are told relative to it."""
-    end: cython.Py_ssize_t = at + row[column + _SIZE]
-    base_offset: cython.longlong = row[column + _BASE_OFFSET]
-    base_timestamp: cython.longlong = row[column + _BASE_TIMESTAMP]
-    count: cython.longlong = row[column + _COUNT]
+    end: cython.Py_ssize_t = at + row[column + col.SIZE]
+    base_offset: cython.longlong = row[column + col.BASE_OFFSET]
+    base_timestamp: cython.longlong = row[column + col.BASE_TIMESTAMP]
+    count: cython.longlong = row[column + col.COUNT]
     some: cython.Py_ssize_t
     index: cython.Py_ssize_t
     one: cython.Py_ssize_t
@@ -222,23 +215,26 @@ def _filter(
             return _BAD, to, 0, 0, 0
         offset_map.look_up(some)
         for index in range(some):
-            one = index * 8
-            if read[one + 6] != _OUT_OF_RANGE and (
-                read[one + 6] != _KEYED or (read[one + 7] < 0 and not keep_deletes)
+            one = index * col.AHEAD_ROW
+            if read[one + col.AHEAD_KIND] != _OUT_OF_RANGE and (
+                read[one + col.AHEAD_KIND] != _KEYED
+                or (read[one + col.AHEAD_VALUE_SIZE] < 0 and not keep_deletes)
             ):
-                to = _copy(view, run, read[one], out, to)
-                run = read[one + 1]
+                to = _copy(view, run, read[one + col.AHEAD_START], out, to)
+                run = read[one + col.AHEAD_END]
                 continue
-            timestamp = read[one + 4]
+            timestamp = read[one + col.AHEAD_TIMESTAMP]
             kept += 1
-            tombstones += read[one + 7] < 0
+            tombstones += read[one + col.AHEAD_VALUE_SIZE] < 0
             if timestamp > highest:
                 highest = timestamp
             if horizon >= 0:
                 if overflows(timestamp, -horizon):
                     return _TOO_FAR, to, 0, 0, 0
-                run = read[one + 1]
-                to = _put_record(view, read[one + 2], read[one + 3], run, timestamp - horizon, out, to)
+                run = read[one + col.AHEAD_END]
+                to = _put_record(
+                    view, read[one + col.AHEAD_BODY], read[one + col.AHEAD_TIMED], run, timestamp - horizon, out, to
+                )  # fmt: skip
         count -= some
     if at != end:
         return _BAD, to, 0, 0, 0
@@ -263,9 +259,9 @@ def _clean_batch(
     to: cython.Py_ssize_t,
 ):
     """Write what stays of one batch: (status, position in `out` after it, whether its CRC must be made anew)."""
-    base_timestamp: cython.longlong = row[column + _BASE_TIMESTAMP]
-    count: cython.longlong = row[column + _COUNT]
-    attributes: cython.longlong = row[column + _ATTRIBUTES]
+    base_timestamp: cython.longlong = row[column + col.BASE_TIMESTAMP]
+    count: cython.longlong = row[column + col.COUNT]
+    attributes: cython.longlong = row[column + col.ATTRIBUTES]
     marked: cython.bint = (attributes & _DELETE_HORIZON) != 0
     deletes: cython.bint = not marked or now_ms < base_timestamp
     body: cython.Py_ssize_t = to + _HEADER
@@ -275,7 +271,7 @@ def _clean_batch(
     tombstones: cython.longlong = 0
     highest: cython.longlong = -1
     if action == _COPY:
-        return _DONE, _copy(view, at, at + row[column + _SIZE], out, to), False
+        return _DONE, _copy(view, at, at + row[column + col.SIZE], out, to), False
     if action == _MARK:
         latest = -1
     if action != _EMPTY:
@@ -347,18 +343,18 @@ def filter_rows(
     remade_count: cython.Py_ssize_t = 0
     with cython.nogil:
         while start < count:
-            at = start * _ROW
+            at = start * col.ROW
             if action[start] != _DROP:
                 if action[start] != _COPY and not is_plain(row, at, action[start]):
                     status = _PACKED
                     break
-                if room - to < row[at + _SIZE] + _GROWTH * max(row[at + _COUNT], 0):
+                if room - to < row[at + col.SIZE] + _GROWTH * max(row[at + col.COUNT], 0):
                     status = _NO_ROOM
                     break
                 before = to
                 status, to, changed = _clean_batch(
-                    offset_map, view, row[at + _POSITION] - shift, row, at, action[start], latest, now_ms, horizon_ms,
-                    written, to,
+                    offset_map, view, row[at + col.POSITION] - shift, row, at, action[start], latest, now_ms,
+                    horizon_ms, written, to,
                 )  # fmt: skip
                 if status != _DONE:
                     break
@@ -375,7 +371,7 @@ def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
     row: cython.longlong[::1] = rows
     wanted: cython.longlong[::1] = offsets
     kept: cython.longlong[::1] = keep
-    if count < 0 or count > len(rows) // 16 or count > len(keep):
+    if count < 0 or count > len(rows) // col.ROW or count > len(keep):
         raise ValueError("rows or keep are too short")
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
@@ -384,7 +380,7 @@ def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
     middle: cython.Py_ssize_t
     last_offset: cython.longlong
     for index in range(count):
-        last_offset = row[index * _ROW + _LAST_OFFSET]
+        last_offset = row[index * col.ROW + col.LAST_OFFSET]
         low, high = 0, len(offsets)
         while low < high:
             middle = (low + high) // 2
@@ -393,7 +389,8 @@ def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
             else:
                 high = middle
         if (
-            row[index * _ROW + _MAGIC] == 2 and row[index * _ROW + _ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL
+            row[index * col.ROW + col.MAGIC] == 2
+            and row[index * col.ROW + col.ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL
         ) or (low < len(offsets) and wanted[low] == last_offset):
             kept[found] = index
             found += 1

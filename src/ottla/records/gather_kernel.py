@@ -10,9 +10,11 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.kernel import scan_one
     from cython.cimports.ottla.records.record_kernel import walk
 else:
+    from ottla.records import columns as col
     from ottla.records.kernel import scan_one
     from ottla.records.record_kernel import walk
 
@@ -21,8 +23,9 @@ CORRELATION_ID, RECORDS, SIZE, STOP = range(4)
 
 _OK = cython.declare(cython.int, 0)
 _CHECK_CRC = cython.declare(cython.int, 1)
-_PLACE = cython.declare(cython.Py_ssize_t, 4)
-_ROW = cython.declare(cython.Py_ssize_t, 16)
+_PLACE = cython.declare(cython.Py_ssize_t, PLACE)
+_RECORDS = cython.declare(cython.Py_ssize_t, RECORDS)
+_SIZE = cython.declare(cython.Py_ssize_t, SIZE)
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 _INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
@@ -45,19 +48,34 @@ def _write(
 @cython.exceptval(check=False)
 def _follows(row: cython.longlong[::1], to: cython.Py_ssize_t) -> cython.bint:
     """Whether a batch continues what the producer of the one before it sent; most have no producer id."""
-    if row[to + 8] < 0:
-        return to == 0 or row[to - _ROW + 8] < 0
+    if row[to + col.PRODUCER_ID] < 0:
+        return to == 0 or row[to - col.ROW + col.PRODUCER_ID] < 0
     if (
-        row[to + 10] < 0 or row[to + 10] > _INT32_MAX - row[to + 11]
+        row[to + col.BASE_SEQUENCE] < 0 or row[to + col.BASE_SEQUENCE] > _INT32_MAX - row[to + col.COUNT]
     ):  # no sequence, or one that starts anew at 0
         return False
     if to == 0:
         return True
-    before: cython.Py_ssize_t = to - _ROW
+    before: cython.Py_ssize_t = to - col.ROW
     return (
-        row[to + 8] == row[before + 8]
-        and row[to + 9] == row[before + 9]
-        and row[to + 10] == row[before + 10] + row[before + 11]
+        row[to + col.PRODUCER_ID] == row[before + col.PRODUCER_ID]
+        and row[to + col.PRODUCER_EPOCH] == row[before + col.PRODUCER_EPOCH]
+        and row[to + col.BASE_SEQUENCE] == row[before + col.BASE_SEQUENCE] + row[before + col.COUNT]
+    )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_plain(row: cython.longlong[::1], to: cython.Py_ssize_t, next_offset: cython.longlong) -> cython.bint:
+    """Of magic 2, nothing set in the attributes, offsets from 0 on, each of them there."""
+    return (
+        row[to + col.MAGIC] == 2
+        and row[to + col.ATTRIBUTES] == 0
+        and row[to + col.BASE_OFFSET] == 0
+        and row[to + col.COUNT] >= 1
+        and row[to + col.COUNT] == row[to + col.LAST_DELTA] + 1
+        and row[to + col.LAST_DELTA] < _INT64_MAX - next_offset
     )
 
 
@@ -76,7 +94,7 @@ def gather(
     place: cython.longlong[::1] = places
     target: cython.uchar[::1] = out
     row: cython.longlong[::1] = rows
-    if count < 0 or count * 4 > len(places) or count * 16 > len(rows):
+    if count < 0 or count * _PLACE > len(places) or count * col.ROW > len(rows):
         raise ValueError("places or rows are too short")
     room: cython.Py_ssize_t = len(out)
     size: cython.Py_ssize_t = 0
@@ -94,36 +112,39 @@ def gather(
     latest_offset: cython.longlong = next_offset
     last_offset: cython.longlong = -1
     while taken < count:
-        at = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + 1])
-        length = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + 2])
-        to = taken * _ROW
+        at = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + _RECORDS])
+        length = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + _SIZE])
+        to = taken * col.ROW
         if at < 0 or length < _HEADER or length > len(view) - at or length > room - size or length > max_size:
             break
         status = scan_one(view, at, at + length, row, to, _CHECK_CRC)
-        # Of the whole size, magic 2, nothing set in the attributes, offsets from 0 on, each of them there.
-        if status != _OK or row[to + 1] != length or row[to + 6] != 2 or row[to + 7] or row[to + 2]:
-            break
-        if row[to + 11] < 1 or row[to + 11] != row[to + 14] + 1 or row[to + 14] >= _INT64_MAX - next_offset:
+        if status != _OK or row[to + col.SIZE] != length or not _is_plain(row, to, next_offset):
             break
         status, _unused, lowest, highest, _unused, null_keys = walk(
-            view, at + _HEADER, at + length, row[to + 11], row[to + 12], True, row[to + 14]
-        )
-        if status != _OK or highest != row[to + 4] or (null_keys and keys_needed) or not _follows(row, to):
+            view, at + _HEADER, at + length, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], True,
+            row[to + col.LAST_DELTA],
+        )  # fmt: skip
+        if (
+            status != _OK
+            or highest != row[to + col.MAX_TIMESTAMP]
+            or (null_keys and keys_needed)
+            or not _follows(row, to)
+        ):
             break
         target[size : size + length] = view[at : at + length]
         _write(target, size, 8, next_offset)
         _write(target, size + 12, 4, leader_epoch)
-        row[to] = size
-        row[to + 2] = next_offset
-        row[to + 3] = next_offset + row[to + 14]
-        row[to + 5] = leader_epoch
-        row[to + 15] = null_keys
-        next_offset += row[to + 11]
+        row[to + col.POSITION] = size
+        row[to + col.BASE_OFFSET] = next_offset
+        row[to + col.LAST_OFFSET] = next_offset + row[to + col.LAST_DELTA]
+        row[to + col.LEADER_EPOCH] = leader_epoch
+        row[to + col.NULL_KEYS] = null_keys
+        next_offset += row[to + col.COUNT]
         size += length
         earliest = lowest if lowest < earliest else earliest
         if highest > latest:
             latest = highest
-            latest_offset = row[to + 3]
-        last_offset = row[to + 3]
+            latest_offset = row[to + col.LAST_OFFSET]
+        last_offset = row[to + col.LAST_OFFSET]
         taken += 1
     return taken, size, last_offset, earliest, latest, latest_offset

@@ -7,6 +7,11 @@ from struct import Struct
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
+else:
+    from ottla.records import columns as col
+
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 
@@ -17,18 +22,6 @@ _SIGN = cython.declare(cython.longlong, 0x80000000)
 _PAGE = cython.declare(cython.Py_ssize_t, 4096)
 
 # A row of scan() and its columns, as kernel.py has them.
-_ROW = cython.declare(cython.Py_ssize_t, 16)
-_POSITION = cython.declare(cython.Py_ssize_t, 0)
-_SIZE = cython.declare(cython.Py_ssize_t, 1)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, 4)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, 5)
-_MAGIC = cython.declare(cython.Py_ssize_t, 6)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, 8)
-_PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, 9)
-_COUNT = cython.declare(cython.Py_ssize_t, 11)
 
 _TRANSACTIONAL_OR_CONTROL = cython.declare(cython.longlong, 0x30)
 _TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
@@ -93,31 +86,31 @@ def index_rows(
 ):
     row: cython.longlong[::1] = rows
     kept: cython.longlong[::1] = state
-    if count < 0 or count > len(rows) // 16 or len(state) < 8:
+    if count < 0 or count > len(rows) // col.ROW or len(state) < 8:
         raise ValueError("rows or state are too short")
     at: cython.Py_ssize_t
     used: cython.Py_ssize_t
     last_offset: cython.longlong
     for used in range(count):
-        at = used * _ROW
+        at = used * col.ROW
         kept[6] = used
-        last_offset = row[at + _LAST_OFFSET]
+        last_offset = row[at + col.LAST_OFFSET]
         if base_offset < 0 or last_offset < base_offset or last_offset - base_offset > _INT32_MAX:
             return _BAD_OFFSETS
-        if row[at + _MAX_TIMESTAMP] > kept[1]:
-            kept[1] = row[at + _MAX_TIMESTAMP]
+        if row[at + col.MAX_TIMESTAMP] > kept[1]:
+            kept[1] = row[at + col.MAX_TIMESTAMP]
             kept[2] = last_offset
         if kept[0] > interval:
-            if last_offset <= kept[3] or row[at + _POSITION] > _INT32_MAX:
+            if last_offset <= kept[3] or row[at + col.POSITION] > _INT32_MAX:
                 return _BAD_OFFSETS
-            offset_entries += _OFFSET_ENTRY.pack(last_offset - base_offset, row[at + _POSITION])
+            offset_entries += _OFFSET_ENTRY.pack(last_offset - base_offset, row[at + col.POSITION])
             kept[3] = last_offset
             if kept[1] > kept[4]:
                 time_entries += _TIME_ENTRY.pack(kept[1], kept[2] - base_offset)
                 kept[4] = kept[1]
                 kept[5] = kept[2]
             kept[0] = 0
-        kept[0] += row[at + _SIZE]
+        kept[0] += row[at + col.SIZE]
     kept[6] = count
     return _OK
 
@@ -125,7 +118,7 @@ def index_rows(
 def producer_rows(rows, count: cython.Py_ssize_t, keep):
     row: cython.longlong[::1] = rows
     kept: cython.longlong[::1] = keep
-    if count < 0 or count > len(rows) // 16 or count > len(keep):
+    if count < 0 or count > len(rows) // col.ROW or count > len(keep):
         raise ValueError("rows or keep are too short")
     # From the back: per producer, how often an epoch was seen before its next transactional or control batch.
     runs: dict = {}
@@ -136,18 +129,18 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
     producer_id: cython.longlong
     while index > 0:
         index -= 1
-        at = index * _ROW
-        producer_id = row[at + _PRODUCER_ID]
+        at = index * col.ROW
+        producer_id = row[at + col.PRODUCER_ID]
         if producer_id < 0:
             continue
-        if row[at + _ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL:
+        if row[at + col.ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL:
             runs.pop(producer_id, None)
         else:
             epochs: dict = runs.setdefault(producer_id, {})
-            seen = epochs.get(row[at + _PRODUCER_EPOCH], 0)
+            seen = epochs.get(row[at + col.PRODUCER_EPOCH], 0)
             if seen == _BATCHES_KEPT:
                 continue
-            epochs[row[at + _PRODUCER_EPOCH]] = seen + 1
+            epochs[row[at + col.PRODUCER_EPOCH]] = seen + 1
         kept[found] = index
         found += 1
     low: cython.Py_ssize_t = 0
@@ -161,27 +154,27 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
 
 def rows_in_order(rows, count: cython.Py_ssize_t, expected: cython.longlong):
     row: cython.longlong[::1] = rows
-    if count < 0 or count > len(rows) // 16:
+    if count < 0 or count > len(rows) // col.ROW:
         raise ValueError("rows are too short")
     previous: cython.longlong = expected - 1
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * _ROW + _BASE_OFFSET] <= previous:
+        if row[index * col.ROW + col.BASE_OFFSET] <= previous:
             return index
-        previous = row[index * _ROW + _LAST_OFFSET]
+        previous = row[index * col.ROW + col.LAST_OFFSET]
     return count
 
 
 def epoch_rows(rows, count: cython.Py_ssize_t, latest: cython.longlong, keep):
     row: cython.longlong[::1] = rows
     kept: cython.longlong[::1] = keep
-    if count < 0 or count > len(rows) // 16 or count > len(keep):
+    if count < 0 or count > len(rows) // col.ROW or count > len(keep):
         raise ValueError("rows or keep are too short")
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * _ROW + _LEADER_EPOCH] != latest:
-            latest = row[index * _ROW + _LEADER_EPOCH]
+        if row[index * col.ROW + col.LEADER_EPOCH] != latest:
+            latest = row[index * col.ROW + col.LEADER_EPOCH]
             kept[found] = index
             found += 1
     return found
@@ -215,7 +208,7 @@ def transaction_rows(
 ):
     view: cython.const[cython.uchar][::1] = buf
     row: cython.longlong[::1] = rows
-    if first < 0 or count < first or count > len(rows) // 16:
+    if first < 0 or count < first or count > len(rows) // col.ROW:
         raise ValueError("rows are too short")
     size: cython.longlong = len(buf)
     index: cython.Py_ssize_t
@@ -223,18 +216,22 @@ def transaction_rows(
     start: cython.longlong
     kind: cython.int
     for index in range(first, count):
-        at = index * _ROW
-        if row[at + _MAGIC] != 2 or not row[at + _ATTRIBUTES] & _TRANSACTIONAL:
+        at = index * col.ROW
+        if row[at + col.MAGIC] != 2 or not row[at + col.ATTRIBUTES] & _TRANSACTIONAL:
             continue
-        if row[at + _LAST_OFFSET] < from_offset or row[at + _BASE_OFFSET] >= to_offset:
+        if row[at + col.LAST_OFFSET] < from_offset or row[at + col.BASE_OFFSET] >= to_offset:
             continue
-        producer_id = row[at + _PRODUCER_ID]
-        if not row[at + _ATTRIBUTES] & _CONTROL:
+        producer_id = row[at + col.PRODUCER_ID]
+        if not row[at + col.ATTRIBUTES] & _CONTROL:
             if producer_id not in began:
-                began[producer_id] = row[at + _BASE_OFFSET]
+                began[producer_id] = row[at + col.BASE_OFFSET]
             continue
-        start = row[at + _POSITION] - shift
-        if row[at + _COUNT] != 1 or row[at + _ATTRIBUTES] & _CODEC or row[at + _SIZE] != _MARKER_SIZE:
+        start = row[at + col.POSITION] - shift
+        if (
+            row[at + col.COUNT] != 1
+            or row[at + col.ATTRIBUTES] & _CODEC
+            or row[at + col.SIZE] != _MARKER_SIZE
+        ):
             return index
         if start < 0 or start > size - _MARKER_SIZE:
             raise ValueError("a batch is not in the buffer")
@@ -243,5 +240,5 @@ def transaction_rows(
             return index
         since = began.pop(producer_id, None)
         if since is not None and kind != _COMMIT:
-            aborted.append((producer_id, since, row[at + _BASE_OFFSET]))
+            aborted.append((producer_id, since, row[at + col.BASE_OFFSET]))
     return count

@@ -17,6 +17,7 @@ import zlib
 
 import cython
 
+from ottla.records.columns import *  # noqa: F403 - kernel.pyi names them
 from ottla.records.index_kernel import (
     epoch_rows,
     index_floor,
@@ -28,9 +29,11 @@ from ottla.records.index_kernel import (
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.crc_kernel import has_crc32c, native_crc32c
     from cython.cimports.ottla.records.record_kernel import check_bounds, walk, walk_records
 else:
+    from ottla.records import columns as col
     from ottla.records.record_kernel import check_bounds, walk, walk_records
 
     def has_crc32c():
@@ -86,16 +89,8 @@ STATUS_MEANING = {
     BAD_RECORD: "a record is malformed",
 }
 
-ROW = 16
-POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, LEADER_EPOCH, MAGIC, ATTRIBUTES = range(8)
-PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, COUNT, BASE_TIMESTAMP, CRC, LAST_DELTA, NULL_KEYS = range(8, 16)
-
 CHECK_CRC = 1
 CHECK_RECORDS = 2
-
-REC_ROW = 10
-REC_OFFSET, REC_TIMESTAMP, REC_KEY, REC_KEY_SIZE, REC_VALUE = range(5)
-REC_VALUE_SIZE, REC_HEADERS, REC_HEADER_COUNT, REC_START, REC_END = range(5, 10)
 
 # Literals past 32 bits would be Python objects in the loops.
 _SIGN = cython.declare(cython.longlong, 0x80000000)
@@ -187,22 +182,22 @@ def _read_v2(
     last_delta: cython.longlong = _int32(view, at + 23)
     count: cython.longlong = _int32(view, at + 57)
     good: cython.bint = base_offset >= 0 and last_delta >= 0 and base_offset < _INT64_MAX - last_delta
-    row[to] = at
-    row[to + 1] = _int32(view, at + 8) + _OVERHEAD
-    row[to + 2] = base_offset
-    row[to + 3] = base_offset + last_delta if good else -1
-    row[to + 4] = _int64(view, at + 35)
-    row[to + 5] = _int32(view, at + 12)
-    row[to + 6] = 2
-    row[to + 7] = attributes
-    row[to + 8] = _int64(view, at + 43)
-    row[to + 9] = _int16(view, at + 51)
-    row[to + 10] = _int32(view, at + 53)
-    row[to + 11] = count
-    row[to + 12] = _int64(view, at + 27)
-    row[to + 13] = _uint32(view, at + 17)
-    row[to + 14] = last_delta
-    row[to + 15] = -1
+    row[to + col.POSITION] = at
+    row[to + col.SIZE] = _int32(view, at + 8) + _OVERHEAD
+    row[to + col.BASE_OFFSET] = base_offset
+    row[to + col.LAST_OFFSET] = base_offset + last_delta if good else -1
+    row[to + col.MAX_TIMESTAMP] = _int64(view, at + 35)
+    row[to + col.LEADER_EPOCH] = _int32(view, at + 12)
+    row[to + col.MAGIC] = 2
+    row[to + col.ATTRIBUTES] = attributes
+    row[to + col.PRODUCER_ID] = _int64(view, at + 43)
+    row[to + col.PRODUCER_EPOCH] = _int16(view, at + 51)
+    row[to + col.BASE_SEQUENCE] = _int32(view, at + 53)
+    row[to + col.COUNT] = count
+    row[to + col.BASE_TIMESTAMP] = _int64(view, at + 27)
+    row[to + col.CRC] = _uint32(view, at + 17)
+    row[to + col.LAST_DELTA] = last_delta
+    row[to + col.NULL_KEYS] = -1
     if (attributes & 7) > 4:
         return _BAD_ATTRIBUTES
     if count < 0 or count > last_delta + 1:
@@ -224,22 +219,22 @@ def _read_legacy(
     magic: cython.int = view[at + 16]
     attributes: cython.longlong = view[at + 17]
     timestamp: cython.longlong = _int64(view, at + 18) if magic == 1 else -1
-    row[to] = at
-    row[to + 1] = _int32(view, at + 8) + _OVERHEAD
-    row[to + 2] = offset
-    row[to + 3] = offset
-    row[to + 4] = timestamp
-    row[to + 5] = -1
-    row[to + 6] = magic
-    row[to + 7] = attributes
-    row[to + 8] = -1
-    row[to + 9] = -1
-    row[to + 10] = -1
-    row[to + 11] = -1 if attributes & 7 else 1
-    row[to + 12] = timestamp
-    row[to + 13] = _uint32(view, at + 12)
-    row[to + 14] = 0
-    row[to + 15] = -1
+    row[to + col.POSITION] = at
+    row[to + col.SIZE] = _int32(view, at + 8) + _OVERHEAD
+    row[to + col.BASE_OFFSET] = offset
+    row[to + col.LAST_OFFSET] = offset
+    row[to + col.MAX_TIMESTAMP] = timestamp
+    row[to + col.LEADER_EPOCH] = -1
+    row[to + col.MAGIC] = magic
+    row[to + col.ATTRIBUTES] = attributes
+    row[to + col.PRODUCER_ID] = -1
+    row[to + col.PRODUCER_EPOCH] = -1
+    row[to + col.BASE_SEQUENCE] = -1
+    row[to + col.COUNT] = -1 if attributes & 7 else 1
+    row[to + col.BASE_TIMESTAMP] = timestamp
+    row[to + col.CRC] = _uint32(view, at + 12)
+    row[to + col.LAST_DELTA] = 0
+    row[to + col.NULL_KEYS] = -1
     if (attributes & 7) > 3:  # zstd came with v2
         return _BAD_ATTRIBUTES
     return _OK if 0 <= offset < _INT64_MAX else _BAD_OFFSETS
@@ -333,20 +328,21 @@ def scan_one(
         return _TRUNCATED
     if flags & 1:
         crc: cython.longlong = _crc32c(view, at + 21, stop) if v2 else _legacy_crc(view, at + 16, stop)
-        if crc != row[to + 13]:
+        if crc != row[to + col.CRC]:
             return _BAD_CRC
-    if status != _OK or not flags & 2 or row[to + 7] & 7:
+    if status != _OK or not flags & 2 or row[to + col.ATTRIBUTES] & 7:
         return status
     if v2:
         _unused: cython.longlong
         null_keys: cython.longlong
         status, _unused, _unused, _unused, _unused, null_keys = walk(
-            view, at + _HEADER, stop, row[to + 11], row[to + 12], False, row[to + 14]
-        )
-        row[to + 15] = null_keys
+            view, at + _HEADER, stop, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], False,
+            row[to + col.LAST_DELTA],
+        )  # fmt: skip
+        row[to + col.NULL_KEYS] = null_keys
         return status
-    row[to + 15] = _legacy_null_keys(view, at + (26 if row[to + 6] == 1 else 18), stop)
-    return _BAD_RECORD if row[to + 15] < 0 else _OK
+    row[to + col.NULL_KEYS] = _legacy_null_keys(view, at + (26 if row[to + col.MAGIC] == 1 else 18), stop)
+    return _BAD_RECORD if row[to + col.NULL_KEYS] < 0 else _OK
 
 
 def scan(
@@ -360,16 +356,16 @@ def scan(
     view: cython.const[cython.uchar][::1] = buf
     row: cython.longlong[::1] = rows
     check_bounds(start, end, len(buf))
-    room: cython.Py_ssize_t = len(rows) // 16
+    room: cython.Py_ssize_t = len(rows) // col.ROW
     written: cython.Py_ssize_t = 0
     status: cython.int = _OK
     with cython.nogil:
         while start < end and written < room:
-            status = scan_one(view, start, end, row, written * 16, flags)
+            status = scan_one(view, start, end, row, written * col.ROW, flags)
             if status != _OK:
                 break
-            start += row[written * 16 + 1]
-            row[written * 16] += shift
+            start += row[written * col.ROW + col.SIZE]
+            row[written * col.ROW] += shift
             written += 1
     return written, start, status
 

@@ -12,8 +12,10 @@ import cython
 from ottla.records.ahead_kernel import siphash
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.ahead_kernel import Ahead
 else:
+    from ottla.records import columns as col
     from ottla.records.ahead_kernel import Ahead
 
 _EMPTY = cython.declare(cython.int, 2)
@@ -25,14 +27,6 @@ _FULL = cython.declare(cython.int, 2)
 _BAD = cython.declare(cython.int, 4)
 
 # A row of scan() and its columns, as kernel.py has them.
-_ROW = cython.declare(cython.Py_ssize_t, 16)
-_POSITION = cython.declare(cython.Py_ssize_t, 0)
-_SIZE = cython.declare(cython.Py_ssize_t, 1)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, 2)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, 3)
-_MAGIC = cython.declare(cython.Py_ssize_t, 6)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, 7)
-_COUNT = cython.declare(cython.Py_ssize_t, 11)
 _CODEC = cython.declare(cython.longlong, 0x07)
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 
@@ -103,7 +97,7 @@ def _rehash(
 @cython.exceptval(check=False)
 def is_plain(row: cython.longlong[::1], column: cython.Py_ssize_t, action: cython.int) -> cython.bint:
     """Whether the action can be done where the batch lies. To empty a batch, its records need not be opened."""
-    return row[column + _MAGIC] == 2 and (action == _EMPTY or not row[column + _ATTRIBUTES] & _CODEC)
+    return row[column + col.MAGIC] == 2 and (action == _EMPTY or not row[column + col.ATTRIBUTES] & _CODEC)
 
 
 @cython.cclass
@@ -193,11 +187,11 @@ class OffsetMap:
         hashes: cython.ulonglong[::1] = self.ahead.hashes
         table: cython.ulonglong[::1] = self._table
         for index in range(count):
-            if rows[index * 8 + 6] == _KEYED:
+            if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] == _KEYED:
                 slot = _find(table, slots, hashes[index * 2], hashes[index * 2 + 1])
                 last = table[slot + 2]
-                if last != 0 and rows[index * 8 + 5] + 1 < last:
-                    rows[index * 8 + 6] = _OLDER
+                if last != 0 and rows[index * col.AHEAD_ROW + col.AHEAD_OFFSET] + 1 < last:
+                    rows[index * col.AHEAD_ROW + col.AHEAD_KIND] = _OLDER
         return 0
 
     @cython.cfunc
@@ -226,7 +220,7 @@ class OffsetMap:
             if at < 0:
                 return _BAD
             for index in range(some):
-                if rows[index * 8 + 6] != _KEYED:
+                if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] != _KEYED:
                     continue
                 slot = _find(table, self._slots, hashes[index * 2], hashes[index * 2 + 1])
                 if table[slot + 2] == 0:
@@ -235,7 +229,7 @@ class OffsetMap:
                     self._entries += 1
                     table[slot] = hashes[index * 2]
                     table[slot + 1] = hashes[index * 2 + 1]
-                table[slot + 2] = rows[index * 8 + 5] + 1
+                table[slot + 2] = rows[index * col.AHEAD_ROW + col.AHEAD_OFFSET] + 1
             count -= some
         return _DONE if at == end else _BAD
 
@@ -264,7 +258,7 @@ class OffsetMap:
             with cython.nogil:
                 while start < count and status == _DONE:
                     status = self._put_row(
-                        view, shift, row, start * _ROW, action[start], first_offset, soft, hard
+                        view, shift, row, start * col.ROW, action[start], first_offset, soft, hard
                     )
                     start += status == _DONE
             if status == _FULL and not self._grow():
@@ -286,8 +280,8 @@ class OffsetMap:
         soft: cython.longlong,
         hard: cython.longlong,
     ) -> cython.int:
-        start: cython.Py_ssize_t = row[column + _POSITION] - shift
-        if action == _DROP or row[column + _LAST_OFFSET] < first_offset:
+        start: cython.Py_ssize_t = row[column + col.POSITION] - shift
+        if action == _DROP or row[column + col.LAST_OFFSET] < first_offset:
             return _DONE
         if not is_plain(row, column, action):
             return _PACKED
@@ -296,9 +290,9 @@ class OffsetMap:
         return self._put_records(
             view,
             start + _HEADER,
-            start + row[column + _SIZE],
-            row[column + _COUNT],
-            row[column + _BASE_OFFSET],
+            start + row[column + col.SIZE],
+            row[column + col.COUNT],
+            row[column + col.BASE_OFFSET],
             first_offset,
             hard,
         )
@@ -312,7 +306,7 @@ def _new_table(slots):
 @cython.cfunc
 def check_batches(data, shift, rows, start, count, actions):
     """Every batch that the rows name lies within the data."""
-    if start < 0 or count < 0 or count > len(rows) // 16 or count > len(actions):
+    if start < 0 or count < 0 or count > len(rows) // col.ROW or count > len(actions):
         raise ValueError("rows or actions are too short")
     row: cython.longlong[::1] = rows
     low: cython.longlong = shift
@@ -321,9 +315,9 @@ def check_batches(data, shift, rows, start, count, actions):
     size: cython.longlong
     least: cython.longlong
     for at in range(0, count * 16, 16):
-        size = row[at + _SIZE]
-        least = _HEADER if row[at + _MAGIC] == 2 else 26
-        if row[at + _POSITION] < low or size < least or size > high - row[at + _POSITION]:
+        size = row[at + col.SIZE]
+        least = _HEADER if row[at + col.MAGIC] == 2 else 26
+        if row[at + col.POSITION] < low or size < least or size > high - row[at + col.POSITION]:
             raise ValueError("a row names bytes that do not lie within the data")
-        if row[at + _COUNT] < -1 or row[at + _COUNT] > _INT32_MAX:
-            raise ValueError(f"a batch cannot hold {row[at + _COUNT]} records")
+        if row[at + col.COUNT] < -1 or row[at + col.COUNT] > _INT32_MAX:
+            raise ValueError(f"a batch cannot hold {row[at + col.COUNT]} records")

@@ -15,8 +15,10 @@ import sys
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.varint_kernel import overflows, varint_size, zigzag
 else:
+    from ottla.records import columns as col
     from ottla.records.varints import overflows, varint_size, zigzag
 
 _TRUNCATED = cython.declare(cython.int, 1)
@@ -423,7 +425,7 @@ def decode(
     written: cython.Py_ssize_t
     position: cython.Py_ssize_t
     status: cython.int
-    room: cython.Py_ssize_t = len(rows) // 10
+    room: cython.Py_ssize_t = len(rows) // col.REC_ROW
     with cython.nogil:
         written, position, status = _decode(view, start, end, base_offset, base_timestamp, row, room)
     return written, position, status
@@ -461,18 +463,18 @@ def _decode(
             return written, at, -after
         if overflows(base_offset, offset_delta) or overflows(base_timestamp, time_delta):
             return written, at, _BAD_RECORD
-        row[to] = base_offset + offset_delta
-        row[to + 1] = base_timestamp + time_delta
-        row[to + 2] = key
-        row[to + 3] = key_size
-        row[to + 4] = value
-        row[to + 5] = value_size
-        row[to + 6] = headers_at
-        row[to + 7] = header_count
-        row[to + 8] = at
-        row[to + 9] = after
+        row[to + col.REC_OFFSET] = base_offset + offset_delta
+        row[to + col.REC_TIMESTAMP] = base_timestamp + time_delta
+        row[to + col.REC_KEY] = key
+        row[to + col.REC_KEY_SIZE] = key_size
+        row[to + col.REC_VALUE] = value
+        row[to + col.REC_VALUE_SIZE] = value_size
+        row[to + col.REC_HEADERS] = headers_at
+        row[to + col.REC_HEADER_COUNT] = header_count
+        row[to + col.REC_START] = at
+        row[to + col.REC_END] = after
         written += 1
-        to += 10
+        to += col.REC_ROW
         at = after
     return written, at, 0
 

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 
 from ottla.records import batch, kernel
 from ottla.spark.log_files import LogFiles
-from ottla.spark.transactions import Transactions, Unknown
+from ottla.spark.transactions import TransactionsSoFar, Unknown
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Undecided, abort_ranges
 
 _AHEAD_BYTES = 256 << 10  # a transaction that crosses the end of a block rarely goes much further
@@ -40,7 +40,7 @@ class _Judge:
     """Knows what became of the transactions in [start, end), as far as the log has been read."""
 
     def __init__(self, log: LogFiles, start: int, end: int) -> None:
-        self.transactions = Transactions(start)
+        self.transactions = TransactionsSoFar(start)
         self._log = log
         self._start = start
         self._end = end

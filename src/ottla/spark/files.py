@@ -7,10 +7,8 @@ For read_committed it ends before the first transaction that is open there.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
@@ -26,13 +24,11 @@ from ottla.spark.committed import read_committed
 from ottla.spark.log_files import LogFiles
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
-from ottla.spark.transactions import Transactions
+from ottla.spark.transactions import TransactionsSoFar
 from ottla.spark.transport import BadBytes, Block, Lost, Mark
 from ottla.storage import checkpoint, layout, producer_snapshot
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
-
-_PID_FILE = "broker.pid"  # ottla's; beside the lock that both take
 
 
 class FileTransport:
@@ -41,7 +37,7 @@ class FileTransport:
     def __init__(self, options: ReadOptions, fs: FileSystem | None = None) -> None:
         self._options = options
         self._fs = fs or RealFileSystem()
-        self._transactions: dict[TopicPartition, Transactions] = {}
+        self._transactions: dict[TopicPartition, TransactionsSoFar] = {}
 
     def close(self) -> None:
         """Files are opened for each call; there is nothing to give back."""
@@ -148,7 +144,7 @@ class FileTransport:
         known.at = end
         return min(known.began.values(), default=end)
 
-    def _snapshot(self, log: LogFiles, end: int) -> Transactions:
+    def _snapshot(self, log: LogFiles, end: int) -> TransactionsSoFar:
         """Those that the newest producer snapshot at or before `end` has as open."""
         names = (layout.parse_segment_file(name) for name in self._fs.list_dir(log.directory))
         bases = (n.base_offset for n in names if n and n.suffix == layout.SNAPSHOT and not n.marker)
@@ -159,8 +155,8 @@ class FileTransport:
             except (FileNotFoundError, CorruptSnapshotError):
                 continue
             began = {e.producer_id: e.txn_first_offset for e in entries if e.txn_first_offset >= 0}
-            return Transactions(base, began)
-        return Transactions(log.first_offset() or 0)
+            return TransactionsSoFar(base, began)
+        return TransactionsSoFar(log.first_offset() or 0)
 
     def at_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         starts, ends = self.earliest(times_ms), self.latest(times_ms)
@@ -199,19 +195,8 @@ def _named(target: source.Partition) -> TopicPartition:
 def is_held(fs: FileSystem, data_dir: str) -> bool:
     """Whether a broker, ottla's or Apache Kafka's, runs on this directory."""
     try:
-        if int(fs.read_bytes(f"{data_dir}/{_PID_FILE}")) == os.getpid():
+        if int(fs.read_bytes(f"{data_dir}/{layout.PID_FILE}")) == os.getpid():
             return True  # in this very process. The lock must not be looked at: closing its file would give it up
     except (FileNotFoundError, ValueError):
         pass
-    try:
-        file = os.open(f"{data_dir}/{layout.LOCK}", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # struct flock of 64-bit Linux: type, whence, start, length, pid
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(file, fcntl.F_GETLK, asked)
-    finally:
-        os.close(file)
-    kind: int = struct.unpack("hhqqi4x", answer)[0]
-    return kind != fcntl.F_UNLCK
+    return fs.is_locked(f"{data_dir}/{layout.LOCK}")

@@ -8,17 +8,17 @@ takes away can be read as long as the broker keeps it under its `.deleted` name.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import NamedTuple
 
 from ottla.logtools.reading import read_records
 from ottla.logtools.walk import walk
 from ottla.records import batch, kernel
 from ottla.spark.blocks import read_blocks
-from ottla.spark.log_index import OffsetIndex, TimeIndex
 from ottla.spark.transport import MAX_OFFSET, Aborted, BadBytes, Block, Lost, Mark
 from ottla.storage import layout
 from ottla.storage.find_batch import is_good_batch
+from ottla.storage.foreign_index import ForeignOffsetIndex, ForeignTimeIndex
 from ottla.storage.fs import File, FileSystem
 from ottla.storage.scan import Scan, Window
 from ottla.storage.txn_index import TxnIndex
@@ -58,7 +58,7 @@ class LogFiles:
                 continue
             path = f"{self.directory}/{name}"
             try:
-                identity = Path(path).stat().st_ino
+                identity = self._fs.identity(path)
             except FileNotFoundError:
                 continue
             by_marker[parsed.marker][parsed.base_offset] = Segment(parsed.base_offset, path, identity)
@@ -91,11 +91,9 @@ class LogFiles:
         return 0
 
     def _end_of(self, segment: Segment, file: File) -> int | None:
-        index = OffsetIndex(self._fs, segment.beside(layout.INDEX))
-        try:
-            position = index.last_position()
-        finally:
-            index.close()
+        with ForeignOffsetIndex(self._fs, segment.beside(layout.INDEX)) as index:
+            entry = index.last()
+        position = entry[1] if entry else 0
         size = file.size()
         if not is_good_batch(file, position, size, segment.base_offset, MAX_OFFSET):
             position = 0
@@ -111,12 +109,9 @@ class LogFiles:
         """Where to begin to read for `offset`; the file's start if the index points at no batch."""
         if offset <= segment.base_offset:
             return 0
-        index = OffsetIndex(self._fs, segment.beside(layout.INDEX))
-        try:
+        with ForeignOffsetIndex(self._fs, segment.beside(layout.INDEX)) as index:
             # One entry earlier, so that the batch that is looked for has one before it: see blocks.
             position = index.position_before(offset - segment.base_offset, spare=1)
-        finally:
-            index.close()
         good = position and is_good_batch(file, position, file.size(), segment.base_offset, offset + 1)
         return position if good else 0
 
@@ -132,24 +127,20 @@ class LogFiles:
             file = self._open(segment)
             if file is None:
                 continue
-            index = OffsetIndex(self._fs, segment.beside(layout.INDEX))
-            try:
+            with closing(file), ForeignOffsetIndex(self._fs, segment.beside(layout.INDEX)) as index:
                 low = index.position_before(start - segment.base_offset)
                 high = file.size()
                 if end < next_base:
                     behind = index.from_offset(end - segment.base_offset)
                     high = min(high, behind[1] if behind else high)
                 passed = self._mark_segment(segment, file, index, low, high, passed, end, step_bytes, found)
-            finally:
-                index.close()
-                file.close()
         return [*found, Mark(end, passed)]
 
     def _mark_segment(
         self,
         segment: Segment,
         file: File,
-        index: OffsetIndex,
+        index: ForeignOffsetIndex,
         low: int,
         high: int,
         passed: int,
@@ -185,16 +176,12 @@ class LogFiles:
             file = self._open(segment)
             if file is None:
                 continue
-            index = TimeIndex(self._fs, segment.beside(layout.TIME_INDEX))
-            try:
+            with closing(file), ForeignTimeIndex(self._fs, segment.beside(layout.TIME_INDEX)) as index:
                 largest = index.largest()
                 if not is_last and largest is not None and largest < time_ms:
                     continue
                 offset = max(start, segment.base_offset + index.offset_before(time_ms))
                 found = self._find_time(segment, file, time_ms, offset, end)
-            finally:
-                index.close()
-                file.close()
             if found is not None:
                 return found
         return None

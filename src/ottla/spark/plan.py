@@ -12,9 +12,10 @@ from ottla.spark.arrow import Builder, schema_of
 from ottla.spark.bounds import resolve
 from ottla.spark.loss import quarantine, refuse, report_lost
 from ottla.spark.offsets import EARLIEST, Offsets
+from ottla.spark.open_transport import open_transport
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import Split
-from ottla.spark.transport import BadBytes, Lost, Transport, open_transport
+from ottla.spark.transport import BadBytes, Lost, Transport
 
 
 def arrow_schema(options: ReadOptions) -> pa.Schema:

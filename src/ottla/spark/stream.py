@@ -22,9 +22,10 @@ from ottla.records import kernel
 from ottla.spark import offsets, plan
 from ottla.spark.loss import report, report_lost
 from ottla.spark.offsets import Offsets
+from ottla.spark.open_transport import open_transport
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import Split, between
-from ottla.spark.transport import Block, Lost, Transport, Undecided, open_transport
+from ottla.spark.transport import Block, Lost, Transport, Undecided
 from ottla.storage.layout import TopicPartition
 
 TOPIC_IDS = "topic ids"

@@ -23,7 +23,7 @@ class Unknown(NamedTuple):
     hidden_by: BadBytes | Lost | str
 
 
-class Transactions:
+class TransactionsSoFar:
     """What is known after all batches before the offset `at`."""
 
     def __init__(self, at: int, began: dict[int, int] | None = None) -> None:

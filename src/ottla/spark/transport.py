@@ -1,7 +1,4 @@
-"""Where raw batches come from: what a transport can do, and which one the options choose.
-
-A transport is made where it is used: on the driver to plan, in each task to read. It is not pickled; options are.
-"""
+"""Where raw batches come from: what a transport can do, and what it gives. open_transport.py chooses one."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from typing_extensions import Buffer
 from ottla.records import kernel
 from ottla.records.batch import CONTROL, MAGIC_V2, OVERHEAD_SIZE
 from ottla.spark.offsets import Offsets
-from ottla.spark.options import ReadOptions
 from ottla.storage.layout import TopicPartition
 
 MAX_OFFSET = 2**63 - 1
@@ -168,19 +164,3 @@ def _until_their_markers(view: memoryview, rows: array[int], aborted: list[Abort
     for txn in aborted:
         ends = (marker for marker in markers.get(txn.producer_id, ()) if marker >= txn.first_offset)
         yield txn._replace(last_offset=min(ends, default=txn.last_offset))
-
-
-def open_transport(options: ReadOptions) -> Transport:
-    """The transport that the options ask for."""
-    if not options.paths:
-        from ottla.spark.fetching import FetchTransport
-
-        return FetchTransport(options)
-    from ottla.spark.files import FileTransport
-
-    if options.servers is None:
-        return FileTransport(options)
-    from ottla.spark.combined import CombinedTransport
-    from ottla.spark.fetching import FetchTransport
-
-    return CombinedTransport(FileTransport(options), FetchTransport(options))

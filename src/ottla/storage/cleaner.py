@@ -28,7 +28,7 @@ from ottla.storage.txn_index import AbortedTxn
 _NO_OFFSETS = array("q")
 
 
-class Source(NamedTuple):
+class CleaningJob(NamedTuple):
     """What there is to clean, as the log's owner saw it."""
 
     fs: FileSystem
@@ -58,7 +58,7 @@ class Cleaner:
 
     def __init__(
         self,
-        source: Source,
+        source: CleaningJob,
         map_bytes: int,
         load_factor: float,
         should_stop: Callable[[], bool] = lambda: False,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ottla.errors import CompactionAbortedError, DiskFullError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage.cleaner import CleanedGroup, Cleaner, Source
+from ottla.storage.cleaner import CleanedGroup, Cleaner, CleaningJob
 from ottla.storage.fs import describe, is_full
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
@@ -47,7 +47,7 @@ class Cleanable(NamedTuple):
 class Plan(NamedTuple):
     """What will be cleaned, frozen: the log goes on meanwhile."""
 
-    source: Source
+    source: CleaningJob
     segments: list[Segment]  # the log's own; the cleaner opens its own ones
     cuts: int
     dirty_ratio: float
@@ -101,7 +101,7 @@ def plan(
     segments = [segment for segment in log.segments if segment.base_offset < state.end_offset]
     later = (segment for segment in log.segments if segment.base_offset >= state.end_offset)
     producers = log.producers.producers.values()
-    source = Source(
+    source = CleaningJob(
         fs=log.dir.fs,
         directory=log.path,
         config=log.config,

@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 import resource
+import struct
 from collections.abc import Callable
 from typing import Protocol
 
@@ -112,6 +113,9 @@ class FileSystem(Protocol):
     def is_link(self, path: str) -> bool:
         """Whether this is a symbolic link, whatever it leads to."""
 
+    def identity(self, path: str) -> int:
+        """A number that changes when another file takes this name."""
+
     def size(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int: ...
@@ -132,6 +136,9 @@ class FileSystem(Protocol):
 
     def lock(self, path: str) -> File | None:
         """Take the process-wide lock that Apache Kafka also takes, or None if another process has it."""
+
+    def is_locked(self, path: str) -> bool:
+        """Whether another process has that lock. Not for one that this process may have: looking would give it up."""
 
 
 class RealFile:
@@ -273,6 +280,9 @@ class RealFileSystem:
     def is_link(self, path: str) -> bool:
         return os.path.islink(path)
 
+    def identity(self, path: str) -> int:
+        return os.stat(path).st_ino
+
     def size(self, path: str) -> int:
         return os.stat(path).st_size
 
@@ -314,6 +324,20 @@ class RealFileSystem:
             file.close()
             return None
         return file
+
+    def is_locked(self, path: str) -> bool:
+        try:
+            file = self.open(path)
+        except FileNotFoundError:
+            return False
+        try:
+            # struct flock of 64-bit Linux: type, whence, start, length, pid
+            asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            answer = fcntl.fcntl(file._fd, fcntl.F_GETLK, asked)
+        finally:
+            file.close()
+        kind: int = struct.unpack("hhqqi4x", answer)[0]
+        return kind != fcntl.F_UNLCK
 
 
 def empty_file(fs: FileSystem, path: str) -> None:

@@ -95,7 +95,9 @@ class Missing:
         self.notices.append(f"{segment.path(layout.LOG)}: {why}; kept aside in {kept_in}")
 
     def _keep(self, segment: Segment, position: int, end: int, why: str) -> str:
-        path = quarantine.keep(self._fs, self._path, segment.base_offset, [Piece(position, end, why)])
+        path = f"{self._path}/{quarantine.file_name(segment.base_offset)}"
+        log = f"{self._path}/{layout.segment_file(segment.base_offset, layout.LOG)}"
+        quarantine.keep(self._fs, log, [Piece(position, end, why)], path)
         self._fs.sync_dir(self._path)
         return path.rpartition("/")[2]
 

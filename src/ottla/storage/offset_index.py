@@ -13,7 +13,7 @@ from ottla.errors import CorruptIndexError, StorageError
 from ottla.storage.fs import FileSystem
 from ottla.storage.sparse_index import SparseIndex
 
-_ENTRY = struct.Struct(">ii")
+ENTRY = struct.Struct(">ii")
 
 
 class OffsetIndex(SparseIndex):
@@ -35,10 +35,10 @@ class OffsetIndex(SparseIndex):
         return self._last_offset if self.entries else self.base_offset
 
     def _note_last(self, entry: bytes | bytearray | None) -> None:
-        self._last_offset = self.base_offset + (_ENTRY.unpack(entry)[0] if entry else 0)
+        self._last_offset = self.base_offset + (ENTRY.unpack(entry)[0] if entry else 0)
 
     def _key(self, entry: bytes, at: int = 0) -> int:
-        relative: int = _ENTRY.unpack_from(entry, at)[0]
+        relative: int = ENTRY.unpack_from(entry, at)[0]
         return relative
 
     @property
@@ -46,7 +46,7 @@ class OffsetIndex(SparseIndex):
         return self._last_offset - self.base_offset
 
     def entry(self, slot: int) -> tuple[int, int]:
-        relative, position = _ENTRY.unpack(self.entry_bytes(slot))
+        relative, position = ENTRY.unpack(self.entry_bytes(slot))
         return self.base_offset + relative, position
 
     def lookup(self, offset: int) -> tuple[int, int]:
@@ -69,7 +69,7 @@ class OffsetIndex(SparseIndex):
     def append(self, offset: int, position: int) -> None:
         if self.entries and offset <= self._last_offset:
             raise StorageError(f"{self.path}: offset {offset} does not grow past {self._last_offset}")
-        self._write_entry(_ENTRY.pack(offset - self.base_offset, position))
+        self._write_entry(ENTRY.pack(offset - self.base_offset, position))
         self._last_offset = offset
         self.write_if_many()
 

@@ -35,25 +35,39 @@ def is_pieces(name: str) -> bool:
     return name.endswith(layout.QUARANTINE) and name.removesuffix(layout.QUARANTINE).isdigit()
 
 
-def keep(fs: FileSystem, directory: str, base_offset: int, pieces: Iterable[Piece]) -> str:
-    """Copy pieces of a log into its quarantine file, one behind the other; they are on disk when this returns."""
-    path = f"{directory}/{file_name(base_offset)}"
-    source = fs.open(f"{directory}/{layout.segment_file(base_offset, layout.LOG)}")
-    target = fs.open(path, create=True)
+def keep(fs: FileSystem, log_path: str, pieces: Iterable[Piece], path: str) -> None:
+    """Copy pieces of a log into its quarantine file `path`, one behind the other; they are on disk when this returns.
+
+    Where there is no room for them, the quarantine file is as it was.
+    """
+    source, target = fs.open(log_path), fs.open(path, create=True)
     lines = []
+    known = at = target.size()
     try:
-        at = target.size()
         for piece in pieces:
             size = piece.end - piece.position
             lines.append({"at": at, "size": size, "position": piece.position, "why": piece.why})
             at = copy_bytes(source, piece.position, piece.end, target, at)
         target.sync()
+        listing = path + LISTING
+        listed = fs.read_bytes(listing) if fs.exists(listing) else b""
+        replace_or_undo(fs, listing, listed + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    except OSError:
+        target.truncate(known)  # a full disk gets its blocks back
+        raise
     finally:
         source.close()
         target.close()
-    known = fs.read_bytes(path + LISTING) if fs.exists(path + LISTING) else b""
-    replace_file(fs, path + LISTING, known + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    return path
+
+
+def replace_or_undo(fs: FileSystem, path: str, data: bytes) -> None:
+    """Replace a small file; where that fails, nothing of the new one stays and takes up room."""
+    try:
+        replace_file(fs, path, data)
+    except OSError:
+        if fs.exists(path + layout.TEMPORARY):
+            fs.unlink(path + layout.TEMPORARY)
+        raise
 
 
 def carry(fs: FileSystem, directory: str, target: str) -> None:

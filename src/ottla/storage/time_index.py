@@ -12,7 +12,7 @@ from ottla.errors import CorruptIndexError
 from ottla.storage.fs import FileSystem
 from ottla.storage.sparse_index import SparseIndex
 
-_ENTRY = struct.Struct(">qi")
+ENTRY = struct.Struct(">qi")
 
 
 class TimeIndex(SparseIndex):
@@ -40,11 +40,11 @@ class TimeIndex(SparseIndex):
         return (self._last_timestamp, self._last_offset) if self.entries else (-1, self.base_offset)
 
     def _note_last(self, entry: bytes | bytearray | None) -> None:
-        timestamp, relative = _ENTRY.unpack(entry) if entry else (-1, 0)
+        timestamp, relative = ENTRY.unpack(entry) if entry else (-1, 0)
         self._last_timestamp, self._last_offset = timestamp, self.base_offset + relative
 
     def _key(self, entry: bytes, at: int = 0) -> int:
-        timestamp: int = _ENTRY.unpack_from(entry, at)[0]
+        timestamp: int = ENTRY.unpack_from(entry, at)[0]
         return timestamp
 
     @property
@@ -52,7 +52,7 @@ class TimeIndex(SparseIndex):
         return self._last_timestamp
 
     def entry(self, slot: int) -> tuple[int, int]:
-        timestamp, relative = _ENTRY.unpack(self.entry_bytes(slot))
+        timestamp, relative = ENTRY.unpack(self.entry_bytes(slot))
         return timestamp, self.base_offset + relative
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class TimeIndex(SparseIndex):
             return
         if timestamp < 0:
             return
-        self._write_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
+        self._write_entry(ENTRY.pack(timestamp, offset - self.base_offset))
         self._last_timestamp, self._last_offset = timestamp, offset
         self.write_if_many()
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ottla.errors import CorruptIndexError, StorageError
 from ottla.storage.fs import File, FileSystem, is_full
 
-_ENTRY = struct.Struct(">hqqqq")
+ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
 
 
@@ -52,9 +52,9 @@ class TxnIndex:
         return self._entries
 
     def _parse(self, data: bytes) -> Iterator[AbortedTxn]:
-        if len(data) % _ENTRY.size:
-            raise CorruptIndexError(f"{self.path}: its size {len(data)} is not a multiple of {_ENTRY.size}")
-        for version, *fields in _ENTRY.iter_unpack(data):
+        if len(data) % ENTRY.size:
+            raise CorruptIndexError(f"{self.path}: its size {len(data)} is not a multiple of {ENTRY.size}")
+        for version, *fields in ENTRY.iter_unpack(data):
             entry = AbortedTxn(*fields)
             if (
                 version != _VERSION
@@ -79,8 +79,8 @@ class TxnIndex:
         """Bring to the file what is not there yet."""
         entries = self.entries
         if self._written < len(entries):
-            data = b"".join(_ENTRY.pack(_VERSION, *txn) for txn in entries[self._written :])
-            self._opened().pwrite(data, self._written * _ENTRY.size)
+            data = b"".join(ENTRY.pack(_VERSION, *txn) for txn in entries[self._written :])
+            self._opened().pwrite(data, self._written * ENTRY.size)
             self._written = len(entries)
 
     def collect(self, from_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
@@ -98,7 +98,7 @@ class TxnIndex:
         kept = [txn for txn in self.entries if txn.last_offset < offset]
         if len(kept) < len(self.entries):
             self._written = min(self._written, len(kept))
-            self._opened().truncate(self._written * _ENTRY.size)
+            self._opened().truncate(self._written * ENTRY.size)
             self._entries = kept
 
     def reset(self) -> None:

@@ -296,6 +296,9 @@ class SimulatedDisk:
     def is_link(self, path: str) -> bool:
         return False  # this disk has none
 
+    def identity(self, path: str) -> int:
+        return id(self._find(path))
+
     def size(self, path: str) -> int:
         node = self._find(path)
         return len(node.data) if isinstance(node, _File) else 0
@@ -362,6 +365,9 @@ class SimulatedDisk:
             return None
         self._locked.add(file)
         return _LockFile(self, path, file, write=True)
+
+    def is_locked(self, path: str) -> bool:
+        return self.exists(path) and self._find(path) in self._locked
 
     def release(self, file: _File) -> None:
         self._locked.discard(file)

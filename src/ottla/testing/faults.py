@@ -18,6 +18,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.testing import wrapped_files
+from ottla.testing.wrapped_files import LOOK, WrappedFile, WrappedFileSystem
 
 _NUMBERED = re.compile(r"^\d{20}")
 _UNIQUE = re.compile(r"[0-9a-f]{32}")
@@ -44,11 +46,11 @@ class Fault(NamedTuple):
         return f"{self.point.kind} of {self.point.target} in {self.point.caller}, number {self.nth}: {name}"
 
 
-class FaultyFileSystem:
+class FaultyFileSystem(WrappedFileSystem):
     """Wraps a `FileSystem`; `seen` counts the points passed, `failed_path` says where the fault has happened."""
 
     def __init__(self, inner: FileSystem, fault: Fault | None = None) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.fault = fault
         self.seen: Counter[Point] = Counter()
         self.failed_path: str | None = None
@@ -70,86 +72,18 @@ class FaultyFileSystem:
         self.failed_path = path
         return fault
 
-    def check(self, kind: str, path: str) -> None:
-        if fault := self.should_fail(kind, path):
+    def before(self, kind: str, path: str) -> None:
+        if kind != LOOK and (fault := self.should_fail(kind, path)):
             raise failure(fault, path)
 
-    def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
-        self.check("create" if create and not self._inner.exists(path) else "open", path)
-        return _FaultyFile(self, self._inner.open(path, write=write, create=create))
-
-    def read_bytes(self, path: str) -> bytes:
-        self.check("read", path)
-        return self._inner.read_bytes(path)
-
-    def list_dir(self, path: str) -> list[str]:
-        self.check("list_dir", path)
-        return self._inner.list_dir(path)
-
-    def exists(self, path: str) -> bool:
-        return self._inner.exists(path)
-
-    def is_dir(self, path: str) -> bool:
-        return self._inner.is_dir(path)
-
-    def is_link(self, path: str) -> bool:
-        return self._inner.is_link(path)
-
-    def size(self, path: str) -> int:
-        return self._inner.size(path)
-
-    def modified_ms(self, path: str) -> int:
-        return self._inner.modified_ms(path)
-
-    def rename(self, source: str, target: str) -> None:
-        self.check("rename", source)
-        self._inner.rename(source, target)
-
-    def unlink(self, path: str) -> None:
-        self.check("unlink", path)
-        self._inner.unlink(path)
-
-    def make_dir(self, path: str) -> None:
-        self.check("make_dir", path)
-        self._inner.make_dir(path)
-
-    def remove_dir(self, path: str) -> None:
-        self.check("remove_dir", path)
-        self._inner.remove_dir(path)
-
-    def sync_dir(self, path: str) -> None:
-        self.check("sync_dir", path)
-        self._inner.sync_dir(path)
-
-    def space(self, path: str) -> tuple[int, int]:
-        self.check("space", path)
-        return self._inner.space(path)
-
-    def lock(self, path: str) -> File | None:
-        self.check("lock", path)
-        return self._inner.lock(path)
+    def wrapped(self, file: File) -> File:
+        return _FaultyFile(self, file)
 
 
-class _FaultyFile:
+class _FaultyFile(WrappedFile):
     def __init__(self, system: FaultyFileSystem, inner: File) -> None:
-        self.path = inner.path
+        super().__init__(system, inner)
         self._system = system
-        self._inner = inner
-
-    def pread(self, size: int, position: int) -> bytes:
-        self._system.check("read", self.path)
-        return self._inner.pread(size, position)
-
-    def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        self._system.check("read", self.path)
-        return self._inner.pread_into(buffer, position)
-
-    def pread_cached(self, size: int, position: int) -> bytearray | None:
-        self._system.check("read", self.path)
-        return self._inner.pread_cached(size, position)
-
-    def is_cached(self, size: int, position: int) -> bool:
-        return self._inner.is_cached(size, position)
 
     def pwrite(self, data: Bytes, position: int) -> None:
         fault = self._system.should_fail("pwrite", self.path)
@@ -158,17 +92,6 @@ class _FaultyFile:
             raise failure(fault, self.path)
         self._inner.pwrite(data, position)
 
-    def size(self) -> int:
-        return self._inner.size()
-
-    def truncate(self, size: int) -> None:
-        self._system.check("truncate", self.path)
-        self._inner.truncate(size)
-
-    def allocate(self, size: int) -> None:
-        self._system.check("allocate", self.path)
-        self._inner.allocate(size)
-
     def sync(self) -> None:
         fault = self._system.should_fail("sync", self.path)
         if fault:
@@ -176,13 +99,6 @@ class _FaultyFile:
             raise failure(fault, self.path)
         if self.path not in self._system.lost_syncs:
             self._inner.sync()
-
-    def map(self, size: int, position: int = 0) -> memoryview:
-        self._system.check("map", self.path)
-        return self._inner.map(size, position)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def failure(fault: Fault, path: str) -> OSError:
@@ -194,8 +110,8 @@ def _target(path: str) -> str:
 
 
 def _caller() -> str:
-    """The nearest function outside this file."""
+    """The nearest function outside the wrappers."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename == __file__:
+    while frame.f_back and frame.f_code.co_filename in (__file__, wrapped_files.__file__):
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import threading
 
-from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.storage.fs import File, FileSystem
+from ottla.testing.wrapped_files import WrappedFile, WrappedFileSystem
 
 
-class SlowFileSystem:
+class SlowFileSystem(WrappedFileSystem):
     """Wraps a `FileSystem`."""
 
     def __init__(self, inner: FileSystem) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._held: str | None = None
         self._open = threading.Event()
         self._stopped = threading.Event()
@@ -50,116 +51,32 @@ class SlowFileSystem:
             if not self._cold[path]:
                 del self._cold[path]
 
-    def go(self, path: str) -> None:
-        """Every operation passes here."""
-        if self._held is not None and path.startswith(self._held):
+    def before(self, kind: str, path: str) -> None:
+        if kind != "map" and self._held is not None and path.startswith(self._held):
             self._stopped.set()
             self._open.wait()
 
-    def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
-        self.go(path)
-        return _SlowFile(self, self._inner.open(path, write=write, create=create))
-
-    def read_bytes(self, path: str) -> bytes:
-        self.go(path)
-        return self._inner.read_bytes(path)
-
-    def list_dir(self, path: str) -> list[str]:
-        self.go(path)
-        return self._inner.list_dir(path)
-
-    def exists(self, path: str) -> bool:
-        self.go(path)
-        return self._inner.exists(path)
-
-    def is_dir(self, path: str) -> bool:
-        self.go(path)
-        return self._inner.is_dir(path)
-
-    def is_link(self, path: str) -> bool:
-        self.go(path)
-        return self._inner.is_link(path)
-
-    def size(self, path: str) -> int:
-        self.go(path)
-        return self._inner.size(path)
-
-    def modified_ms(self, path: str) -> int:
-        self.go(path)
-        return self._inner.modified_ms(path)
-
-    def rename(self, source: str, target: str) -> None:
-        self.go(source)
-        self._inner.rename(source, target)
-
-    def unlink(self, path: str) -> None:
-        self.go(path)
-        self._inner.unlink(path)
-
-    def make_dir(self, path: str) -> None:
-        self.go(path)
-        self._inner.make_dir(path)
-
-    def remove_dir(self, path: str) -> None:
-        self.go(path)
-        self._inner.remove_dir(path)
-
-    def sync_dir(self, path: str) -> None:
-        self.go(path)
-        self._inner.sync_dir(path)
-
-    def space(self, path: str) -> tuple[int, int]:
-        self.go(path)
-        return self._inner.space(path)
-
-    def lock(self, path: str) -> File | None:
-        self.go(path)
-        return self._inner.lock(path)
+    def wrapped(self, file: File) -> File:
+        return _SlowFile(self, file)
 
 
-class _SlowFile:
+class _SlowFile(WrappedFile):
     def __init__(self, system: SlowFileSystem, inner: File) -> None:
-        self.path = inner.path
+        super().__init__(system, inner)
         self._system = system
-        self._inner = inner
 
     def pread(self, size: int, position: int) -> bytes:
-        self._system.go(self.path)
+        data = super().pread(size, position)
         self._system.warm(self.path)
-        return self._inner.pread(size, position)
+        return data
 
     def pread_into(self, buffer: bytearray | memoryview, position: int) -> int:
-        self._system.go(self.path)
+        size = super().pread_into(buffer, position)
         self._system.warm(self.path)
-        return self._inner.pread_into(buffer, position)
+        return size
 
     def pread_cached(self, size: int, position: int) -> bytearray | None:
         return None if self._system.is_cold(self.path) else self._inner.pread_cached(size, position)
 
     def is_cached(self, size: int, position: int) -> bool:
         return not self._system.is_cold(self.path) and self._inner.is_cached(size, position)
-
-    def pwrite(self, data: Bytes, position: int) -> None:
-        self._system.go(self.path)
-        self._inner.pwrite(data, position)
-
-    def size(self) -> int:
-        return self._inner.size()
-
-    def truncate(self, size: int) -> None:
-        self._system.go(self.path)
-        self._inner.truncate(size)
-
-    def allocate(self, size: int) -> None:
-        self._system.go(self.path)
-        self._inner.allocate(size)
-
-    def sync(self) -> None:
-        self._system.go(self.path)
-        self._inner.sync()
-
-    def map(self, size: int, position: int = 0) -> memoryview:
-        return self._inner.map(size, position)
-
-    def close(self) -> None:
-        self._inner.close()

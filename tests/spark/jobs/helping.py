@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import DataDir, Partition, partitions_of, resolve
-from ottla.spark.jobs.tasks import Place
+from ottla.spark.jobs.tasks import SparkMaster
 from ottla.storage.fs import RealFileSystem
 
 FS = RealFileSystem()
@@ -27,7 +27,7 @@ ROWS = pa.schema(
 )
 
 
-class Here(Place):
+class Here(SparkMaster):
     """A place where jobs run that is there already, and stays."""
 
     def __init__(self, spark: SparkSession) -> None:

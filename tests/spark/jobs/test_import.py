@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.cli.spark_move import Source, run_export, run_import
+from ottla.cli.spark_move import RowSource, run_export, run_import
 from ottla.cli.spark_work import Output
 from ottla.cluster.sqlite import SqliteStore
 from ottla.errors import ConfigError, CorruptRecordError
@@ -73,7 +73,7 @@ def test_the_hash_here_is_the_one_of_kafkas_own_test() -> None:
 
 def run(spark: SparkSession, source: str, into: Path, **options: object) -> None:
     chosen = ImportOptions(str(into), "orders", **options)  # type: ignore[arg-type]
-    run_import(Here(spark), Source(source, "parquet", None, None), chosen, Output(None))
+    run_import(Here(spark), RowSource(source, "parquet", None, None), chosen, Output(None))
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_an_import_that_fails_leaves_nothing(
     for options in ({"append": True}, {"partitions": 2}):
         topic = "orders" if "append" in options else "other"
         chosen = ImportOptions(str(path), topic, **options)
-        source = Source(str(tmp_path / "bad.parquet"), "parquet", None, None)
+        source = RowSource(str(tmp_path / "bad.parquet"), "parquet", None, None)
         with pytest.raises(ConfigError, match="a row asks for 7"):
             run_import(Here(spark), source, chosen, Output(None))
     # To see where the logs end, they were opened and closed: that leaves snapshots.
@@ -175,7 +175,7 @@ def test_an_import_that_fails_leaves_nothing(
 
 def test_rows_of_any_format_come_through_a_query(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("".join(f"{number},text {number}\n" for number in range(50)))
-    source = Source(
+    source = RowSource(
         str(tmp_path / "rows.csv"), "csv", None, "select _c0 as key, _c1 as value from source where _c0 > 9"
     )
     report = tmp_path / "report.parquet"
@@ -207,7 +207,7 @@ def test_an_export_holds_what_the_plain_reader_reads_and_comes_back(
             (record[0], record[2], record[3]) for record in data
         ]
     back = tmp_path / "back"
-    source = Source(str(out), "parquet", None, None, keep_partitions=True)
+    source = RowSource(str(out), "parquet", None, None, keep_partitions=True)
     run_import(Here(spark), source, ImportOptions(str(back), "orders", 2), Output(None))
     for number in range(2):
         data = [record[1:] for record in expected[f"orders-{number}"] if len(record[2] or b"") != 4]

@@ -17,7 +17,7 @@ from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.sinks.base import TableSink
 from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
-from ottla.spark.pipeline.tasks import Result, TasksHere
+from ottla.spark.pipeline.tasks import TaskResult, TasksHere
 from ottla.testing.embedded import EmbeddedBroker
 
 TABLES = ("delta", "iceberg", "parquet")
@@ -45,7 +45,7 @@ class Steps:
     def planned(self, plan: Plan, behind: int) -> None:
         self._step("planned", plan)
 
-    def written(self, plan: Plan, results: Sequence[Result]) -> None:
+    def written(self, plan: Plan, results: Sequence[TaskResult]) -> None:
         self._step("written", plan)
 
     def quarantined(self, plan: Plan, bad: int) -> None:

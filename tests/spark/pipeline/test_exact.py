@@ -23,10 +23,11 @@ from hypothesis import strategies as st
 from ottla.errors import ConfigError
 from ottla.spark.pipeline.avro_logical import strict
 from ottla.spark.pipeline.ddl import TIMESTAMP, parse_schema
-from ottla.spark.pipeline.decode import BlockDecoder, Decoded, DecodeError, Format, aligned, make_decoder
+from ottla.spark.pipeline.decode import BlockDecoder, Decoded, Format, make_decoder
 from ottla.spark.pipeline.decode_avro import Avro
 from ottla.spark.pipeline.decode_csv import Csv
 from ottla.spark.pipeline.decode_json import Json
+from ottla.spark.pipeline.reshape import DecodeError, aligned
 from tests.spark.pipeline.helpers import raw_batch
 from tests.spark.pipeline.test_decode_avro import decode_spec
 

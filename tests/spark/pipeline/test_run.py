@@ -8,14 +8,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
-from ottla.errors import LogDirLockedError
+from ottla.errors import LogDirLockedError, PipelineError
 from ottla.spark.loss import DataLostError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
 from ottla.spark.pipeline.tasks import TasksHere
 from ottla.spark.pipeline.validate import dry_run

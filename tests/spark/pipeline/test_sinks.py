@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ottla.errors import ConfigError
+from ottla.errors import ConfigError, PipelineError
 from ottla.spark.pipeline.ddl import parse_schema
-from ottla.spark.pipeline.sinks.base import Commit, PipelineError, TableSink
+from ottla.spark.pipeline.sinks.base import Commit, TableSink
 from ottla.spark.pipeline.sinks.delta import DeltaSink
 from ottla.spark.pipeline.sinks.iceberg import IcebergSink
 from ottla.spark.pipeline.sinks.parquet import ParquetSink

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.errors import ConfigError, ConnectionLostError
+from ottla.errors import ConfigError, ConnectionLostError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import SparkEngine, SparkTasks
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.show import register
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.sinks.choice import table_sink
-from ottla.spark.pipeline.tasks import Result
+from ottla.spark.pipeline.tasks import TaskResult
 from ottla.spark.pipeline.validate import dry_run
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
@@ -205,7 +204,7 @@ class _kept:  # noqa: N801 - a context manager by that name
 
 
 def test_what_a_task_raises_is_told_and_says_whether_to_try_again(spark: SparkSession) -> None:
-    def fail(index: int, _: int) -> Result:
+    def fail(index: int, _: int) -> TaskResult:
         raise [
             ConnectionLostError("127.0.0.1:9092: Connection refused"),
             PermissionError(13, "Permission denied", "/lake/rows"),

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ottla.client.transactions import end_transaction
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.sinks.topic import TopicTarget
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import KilledHere, Steps, orders, produce, run_here, write_pipeline

@@ -31,7 +31,7 @@ class NotSafeError(StorageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SparkMaster:
     """Where jobs run: on a master or a Connect server, or else on this machine."""
 
     master: str | None = None

@@ -21,9 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.errors import LogDirLockedError
+from ottla.errors import LogDirLockedError, PipelineError
 from ottla.spark.pipeline.ddl import parse_schema, schema_text
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.ranges import Split
 from ottla.spark.stream import Position
 from ottla.storage.checkpoint import replace_file

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.decode import make_decoder, metadata_names
 from ottla.spark.pipeline.names import Clashes, told, without_clashes
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.plan import read_split
 from ottla.spark.ranges import Split
 

@@ -34,7 +34,7 @@ _UNITS_S = {
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceConfig:
     topics: tuple[str, ...]
     pattern: str | None
     bootstrap: str | None
@@ -81,7 +81,7 @@ class Sink:
 @dataclass(frozen=True)
 class Pipeline:
     file: Path
-    source: Source
+    source: SourceConfig
     decode: Decode
     sql: str | None
     python: str | None
@@ -155,7 +155,7 @@ class _Builder:
                     f"there is no column {name}; there are {known}", "sink", "partition_by"
                 )
 
-    def _source(self) -> Source:
+    def _source(self) -> SourceConfig:
         keys = self._toml.table("source")
         if (keys["topics"] is None) == (keys["pattern"] is None) and not (
             keys["path"] and keys["topics"] is None
@@ -172,7 +172,7 @@ class _Builder:
             raise self._toml.complain("progress needs a broker: give bootstrap too", "source", "group")
         paths = [keys["path"]] if isinstance(keys["path"], str) else keys["path"] or []
         starting = keys["starting"]
-        return Source(
+        return SourceConfig(
             tuple(keys["topics"] or ()),
             keys["pattern"],
             keys["bootstrap"],
@@ -250,7 +250,7 @@ class _Builder:
             found.append(Expectation(keys["name"] or keys["check"], keys["check"]))
         return tuple(found)
 
-    def _sink(self, source: Source) -> Sink:
+    def _sink(self, source: SourceConfig) -> Sink:
         keys = self._toml.table("sink")
         if keys["format"] is None:
             raise self._toml.complain(

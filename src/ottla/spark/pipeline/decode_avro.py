@@ -21,9 +21,10 @@ from ottla.errors import ConfigError
 from ottla.spark.pipeline.avro_logical import strict
 from ottla.spark.pipeline.avro_types import arrow_schema, converted
 from ottla.spark.pipeline.config import Decode
-from ottla.spark.pipeline.decode import DecodeError, aligned, metadata_names
+from ottla.spark.pipeline.decode import metadata_names
 from ottla.spark.pipeline.exact import MAX_DIGITS
 from ottla.spark.pipeline.names import Clashes, without_clashes
+from ottla.spark.pipeline.reshape import DecodeError, aligned
 
 _FRAME = struct.Struct(">bI")
 _TIMEOUT_S = 10

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 
 from ottla.spark.pipeline.ddl import type_name
-from ottla.spark.pipeline.decode import DecodeError, reshaped
 from ottla.spark.pipeline.exact import MAX_DIGITS, check_nulls, timeless
 from ottla.spark.pipeline.names import Clashes
+from ottla.spark.pipeline.reshape import DecodeError, reshaped
 
 _SMALLEST_BLOCK_BYTES = 64
 _DIGITS = r"^-?[0-9]+$"

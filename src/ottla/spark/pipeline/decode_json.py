@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from ottla.spark.pipeline.ddl import TIMESTAMP
-from ottla.spark.pipeline.decode import DecodeError, aligned
 from ottla.spark.pipeline.exact import check_nulls, leaves, mapped, roomy, timeless
 from ottla.spark.pipeline.names import Clashes, without_clashes
+from ottla.spark.pipeline.reshape import DecodeError, aligned
 
 _SMALLEST_BLOCK_BYTES = 64
 # Arrow builds the type of what it infers recursively: a value of 100,000 brackets would end the process.

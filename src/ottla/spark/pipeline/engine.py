@@ -11,7 +11,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.decode import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks
 from ottla.spark.pipeline.table_files import Layout
-from ottla.spark.pipeline.tasks import Destination, Landing, Reading, Result, Tasks, in_partition
+from ottla.spark.pipeline.tasks import Destination, Landing, Reading, TaskResult, Tasks, in_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ class StraightEngine:
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
 
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[Result]:
+    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]:
         return self._tasks.run(Landing(reading, destination, bad_layout), len(reading.splits))
 
 
@@ -33,7 +33,7 @@ class SparkTasks:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
-    def run(self, work: Callable[[int], Result], count: int) -> list[Result]:
+    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
         if not count:
             return []
         numbers = self._session.range(0, count, 1, count)
@@ -54,7 +54,7 @@ class SparkEngine:
         self._straight = StraightEngine(SparkTasks(session))
         self._told = False
 
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[Result]:
+    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]:
         from ottla.spark.pipeline.sql_engine import SqlBatch
 
         spark_checks = self._needs_spark_checks(reading)

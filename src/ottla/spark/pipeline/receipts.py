@@ -15,8 +15,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ottla.spark.pipeline.sinks.base import PipelineError
-from ottla.spark.pipeline.tasks import Result
+from ottla.errors import PipelineError
+from ottla.spark.pipeline.tasks import TaskResult
 
 _SEAL_BYTES = 32
 _SUFFIX = ".receipt"
@@ -33,7 +33,7 @@ class Receipts:
     directory: str
     _secret: bytes = field(default_factory=_new_secret, repr=False)
 
-    def leave(self, index: int, receipt: Result) -> None:
+    def leave(self, index: int, receipt: TaskResult) -> None:
         """By the task of a split; one that is tried again leaves another."""
         os.makedirs(self.directory, exist_ok=True)
         name = os.path.join(self.directory, f"{index}-{uuid.uuid4().hex}")
@@ -42,7 +42,7 @@ class Receipts:
             file.write(self._seal(data) + data)
         Path(f"{name}.tmp").replace(f"{name}{_SUFFIX}")
 
-    def read(self) -> list[Result]:
+    def read(self) -> list[TaskResult]:
         """By the driver: one of each split."""
         names = sorted(os.listdir(self.directory)) if Path(self.directory).is_dir() else []
         chosen = {name.partition("-")[0]: name for name in names if name.endswith(_SUFFIX)}
@@ -51,12 +51,12 @@ class Receipts:
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _open(self, path: str) -> Result:
+    def _open(self, path: str) -> TaskResult:
         with open(path, "rb") as file:
             seal, data = file.read(_SEAL_BYTES), file.read()
         if not hmac.compare_digest(seal, self._seal(data)):
             raise PipelineError(f"{path} was not written by a task of this batch; who else may write there?")
-        receipt: Result = pickle.loads(data)
+        receipt: TaskResult = pickle.loads(data)
         return receipt
 
     def _seal(self, data: bytes) -> bytes:

@@ -30,7 +30,7 @@ from ottla.spark.pipeline.sinks.base import Commit
 from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.table_files import Layout
-from ottla.spark.pipeline.tasks import Destination, Reading, Result
+from ottla.spark.pipeline.tasks import Destination, Reading, TaskResult
 from ottla.spark.stream import Position, StreamPlan
 
 
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
     def planned(self, plan: Plan, behind: int) -> None: ...
 
-    def written(self, plan: Plan, results: Sequence[Result]) -> None: ...
+    def written(self, plan: Plan, results: Sequence[TaskResult]) -> None: ...
 
     def quarantined(self, plan: Plan, bad: int) -> None: ...
 
@@ -51,7 +51,7 @@ class Watcher(Protocol):
 class Engine(Protocol):
     """Turns the splits of a batch into rows at the target."""
 
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[Result]: ...
+    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]: ...
 
 
 @dataclass
@@ -201,7 +201,7 @@ class Runner:
         )
         return facts
 
-    def _written(self, plan: Plan) -> list[Result]:
+    def _written(self, plan: Plan) -> list[TaskResult]:
         columns = find_columns(
             self._pipeline, self._checkpoint, self._options, plan.splits, self._watcher.note
         )
@@ -240,7 +240,7 @@ class Runner:
             self._watcher.note(told_of(self._pipeline, new))
             self._told |= new.keys()
 
-    def _put_aside(self, plan: Plan, results: Sequence[Result], facts: dict[str, Any]) -> None:
+    def _put_aside(self, plan: Plan, results: Sequence[TaskResult], facts: dict[str, Any]) -> None:
         files = [file for result in results for file in result.bad_files]
         if files:
             facts_there = {"rows": sum(file.rows for file in files)}
@@ -265,7 +265,7 @@ class Runner:
         self._summary.bad += facts["bad"]
 
 
-def _facts(plan: Plan, results: Sequence[Result], began: float) -> dict[str, Any]:
+def _facts(plan: Plan, results: Sequence[TaskResult], began: float) -> dict[str, Any]:
     return {
         "read": sum(result.read for result in results),
         "rows": sum(result.taken.rows for result in results),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.sinks.base import PipelineError, TableSink
+from ottla.spark.pipeline.sinks.base import TableSink
 from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
 
 if TYPE_CHECKING:

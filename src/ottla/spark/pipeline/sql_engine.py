@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ottla.errors import ConfigError
+from ottla.errors import ConfigError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import aligned, make_decoder, row_schema
+from ottla.spark.pipeline.decode import make_decoder, row_schema
 from ottla.spark.pipeline.expect import sql_failure
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.receipts import Receipts
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.spark.pipeline.reshape import aligned
 from ottla.spark.pipeline.table_files import Layout, TableWriter
 from ottla.spark.pipeline.tasks import (
     HIDDEN,
@@ -34,9 +34,9 @@ from ottla.spark.pipeline.tasks import (
     Destination,
     Files,
     Reading,
-    Result,
     RowReader,
     Taken,
+    TaskResult,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SourceRows:
                 reader = RowReader(self.reading, bad_rows.write)
                 for rows in reader.rows(index, self.origin):
                     yield from aligned(rows, self.schema).combine_chunks().to_batches()
-                self.receipts.leave(index, Result(Taken(), reader.read, reader.bad, bad_rows.close()))
+                self.receipts.leave(index, TaskResult(Taken(), reader.read, reader.bad, bad_rows.close()))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class WrittenRows:
         context = TaskContext.get()
         assert context is not None
         tables = (pa.Table.from_batches([batch]) for batch in batches)
-        result = Result(self.destination.take(tables, context.partitionId()))
+        result = TaskResult(self.destination.take(tables, context.partitionId()))
         yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], schema=RESULT_SCHEMA)
 
 
@@ -101,7 +101,7 @@ class SqlBatch:
             reading, grow=False, expectations=() if spark_checks else reading.expectations
         )
 
-    def land(self, destination: Destination) -> list[Result]:
+    def land(self, destination: Destination) -> list[TaskResult]:
         from ottla.spark.writer import arrow_schema
 
         if not self._reading.splits:
@@ -111,7 +111,7 @@ class SqlBatch:
             rows = transformed(self._pipeline, self._session, source)
             results = _collected(rows, destination)
             if not any(result.taken.schema for result in results):
-                results.append(Result(Taken(schema=arrow_schema(rows.schema))))
+                results.append(TaskResult(Taken(schema=arrow_schema(rows.schema))))
             results += self._failed(bad) if bad is not None else []
             return results + self._receipts.read()
         finally:
@@ -142,7 +142,7 @@ class SqlBatch:
         )
         return told.where(f"{failed} is null").drop(failed, *HIDDEN_COLUMNS), bad
 
-    def _failed(self, bad: DataFrame) -> list[Result]:
+    def _failed(self, bad: DataFrame) -> list[TaskResult]:
         """Rows that failed a check of Spark's, as the pipeline says."""
         on_error = self._pipeline.decode.on_error
         if on_error == "fail":
@@ -153,12 +153,12 @@ class SqlBatch:
                 )
             return []
         if on_error == "drop":
-            return [Result(Taken(), bad=bad.count())]
+            return [TaskResult(Taken(), bad=bad.count())]
         results = _collected(bad, Files(self._bad_layout))
-        return [Result(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
+        return [TaskResult(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
 
 
-def _collected(rows: DataFrame, destination: Destination) -> list[Result]:
+def _collected(rows: DataFrame, destination: Destination) -> list[TaskResult]:
     from ottla.spark.pipeline.task_errors import told_by_tasks
 
     with told_by_tasks():

@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 
 from ottla.errors import ConfigError
 from ottla.spark.pipeline.ddl import type_name
-from ottla.spark.pipeline.decode import reshaped
 from ottla.spark.pipeline.exact import mapped
 from ottla.spark.pipeline.file_stats import file_stats
 from ottla.spark.pipeline.growth import union
+from ottla.spark.pipeline.reshape import reshaped
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")  # what Hive writes as %XX in directory names

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException, PythonException
 
-from ottla.errors import BrokerError
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.errors import BrokerError, PipelineError
 
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*): (.*)$")
 

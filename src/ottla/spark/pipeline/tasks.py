@@ -9,13 +9,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.config import Decode, Expectation
 from ottla.spark.pipeline.decode import make_decoder
 from ottla.spark.pipeline.expect import Checks
 from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
-from ottla.spark.pipeline.sinks.base import PipelineError
 from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
 from ottla.spark.plan import read_split
 from ottla.spark.ranges import Split
@@ -112,7 +112,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Result:
+class TaskResult:
     """What a task leaves behind."""
 
     taken: Taken
@@ -152,24 +152,24 @@ class Landing:
     destination: Destination
     bad_layout: Layout
 
-    def __call__(self, index: int) -> Result:
+    def __call__(self, index: int) -> TaskResult:
         bad_rows = TableWriter(self.bad_layout)
         reader = RowReader(self.reading, bad_rows.write)
         taken = self.destination.take(reader.rows(index), index)
-        return Result(taken, reader.read, reader.bad, bad_rows.close(), reader.columns, reader.clashes)
+        return TaskResult(taken, reader.read, reader.bad, bad_rows.close(), reader.columns, reader.clashes)
 
 
 class Tasks(Protocol):
     """Where tasks run."""
 
-    def run(self, work: Callable[[int], Result], count: int) -> list[Result]:
+    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
         """work(0) ... work(count - 1), each in a task of its own, in any order."""
 
 
 class TasksHere:
     """In this process, one after the other: for dry runs and tests."""
 
-    def run(self, work: Callable[[int], Result], count: int) -> list[Result]:
+    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
         return [work(index) for index in range(count)]
 
 
@@ -177,7 +177,7 @@ RESULT_SCHEMA = pa.schema([("result", pa.binary())])
 
 
 def in_partition(
-    work: Callable[[int], Result],
+    work: Callable[[int], TaskResult],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A task as mapInArrow wants it: the numbers of splits come in, results go out, and nothing else."""
 

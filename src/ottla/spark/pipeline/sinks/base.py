@@ -9,17 +9,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ottla.errors import BrokerError, ConfigError
+from ottla.errors import ConfigError, PipelineError
 from ottla.spark.offsets import from_nested, to_nested
 from ottla.spark.pipeline.ddl import type_name
 from ottla.spark.pipeline.growth import additions, union
 from ottla.spark.pipeline.names import told, without_clashes
 from ottla.spark.pipeline.table_files import Layout, NewFile
 from ottla.spark.stream import Position
-
-
-class PipelineError(BrokerError):
-    """A pipeline cannot go on."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.sinks.base import Commit, Landed, TableSink, prefix_of
-from ottla.spark.pipeline.tasks import Destination, Files, Result
+from ottla.spark.pipeline.tasks import Destination, Files, TaskResult
 
 
 class Target(Protocol):
@@ -18,7 +18,7 @@ class Target(Protocol):
 
     def destination(self, app_id: str, batch: int) -> Destination: ...
 
-    def commit(self, commit: Commit, results: Sequence[Result]) -> None: ...
+    def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None: ...
 
     def give_up(self, app_id: str) -> None:
         """Let nobody wait for a batch that is not finished now."""
@@ -42,7 +42,7 @@ class TableTarget:
     def destination(self, app_id: str, batch: int) -> Files:
         return Files(self.sink.layout(app_id, batch))
 
-    def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+    def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         if commit.schema is not None:
             check_names(commit.schema)
         self.sink.commit(commit)

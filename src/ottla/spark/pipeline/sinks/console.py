@@ -10,7 +10,7 @@ import pyarrow as pa
 from ottla.escapes import visible_line
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.sinks.base import Commit, Landed
-from ottla.spark.pipeline.tasks import Destination, Result, Taken
+from ottla.spark.pipeline.tasks import Destination, Taken, TaskResult
 from ottla.words import counted
 
 SHOWN_ROWS = 20
@@ -42,7 +42,7 @@ class ConsoleTarget:
     def destination(self, app_id: str, batch: int) -> Destination:
         return Shown()
 
-    def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+    def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         shown = [result.taken.shown for result in results if result.taken.shown is not None]
         if shown:
             rows = pa.concat_tables(shown, promote_options="permissive").slice(0, SHOWN_ROWS)

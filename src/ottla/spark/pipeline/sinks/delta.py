@@ -16,10 +16,10 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction
 
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.sinks.base import (
     Commit,
     Landed,
-    PipelineError,
     checked_partitions,
     growth,
     prefix_of,

@@ -18,11 +18,11 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table, Transaction
 from pyiceberg.transforms import IdentityTransform
 
+from ottla.errors import PipelineError
 from ottla.spark.offsets import render
 from ottla.spark.pipeline.sinks.base import (
     Commit,
     Landed,
-    PipelineError,
     checked_partitions,
     growth,
     prefix_of,

@@ -12,7 +12,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from ottla.spark.pipeline.decode import aligned
+from ottla.spark.pipeline.reshape import aligned
 from ottla.words import counted
 
 _SMALL_BYTES = 64 << 20

@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from ottla.errors import PipelineError
 from ottla.spark.pipeline.ddl import parse_schema, schema_text
-from ottla.spark.pipeline.decode import aligned
+from ottla.spark.pipeline.reshape import aligned
 from ottla.spark.pipeline.sinks.base import (
     Commit,
     Landed,
-    PipelineError,
     checked_partitions,
     growth,
     prefix_of,

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ottla.spark.pipeline.sinks.base import PipelineError
+from ottla.errors import PipelineError
 
 FOLDER = "_ottla_commits"
 _SUMMARY_EVERY = 10

@@ -20,7 +20,7 @@ from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.sinks.base import Commit, Landed
 from ottla.spark.pipeline.sinks.console import last_of
-from ottla.spark.pipeline.tasks import Destination, Result, Taken
+from ottla.spark.pipeline.tasks import Destination, Taken, TaskResult
 from ottla.spark.sending import Turn, end_held, give_up, send_rows
 
 _WRITTEN = ("key", "value", "headers")
@@ -54,7 +54,7 @@ class TopicTarget:
     def destination(self, app_id: str, batch: int) -> Destination:
         return Records(self._options, app_id, batch)
 
-    def commit(self, commit: Commit, results: Sequence[Result]) -> None:
+    def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         sent = [result.taken.sent for result in results if result.taken.sent is not None]
         end_held(self._options, sent, committed=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())

@@ -1,21 +1,22 @@
-"""Looks into offset and time indexes of a directory that a broker may be writing to, with a few small reads each.
+"""Looks into offset and time indexes that somebody else may be writing, with a few small reads each.
 
-An index of a large segment has megabytes, and that of an active one is filled up with zeros, which are no entries: so
-nothing is loaded whole, and never through a map, which a broker that trims the file would make deadly.
+For the log tools and for Spark, which read beside a running broker. An index of a large segment has megabytes, and that
+of an active one is filled up with zeros, which are no entries: so nothing is loaded whole, and never through a map,
+which a broker that trims the file would make deadly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from types import TracebackType
+from typing import Self
 
+from ottla.storage import offset_index, time_index
 from ottla.storage.fs import File, FileSystem
 
-_OFFSET_ENTRY = Struct(">ii")
-_TIME_ENTRY = Struct(">qi")
 
-
-class _Index:
+class ForeignIndex:
     """Entries of two growing numbers each; none where there is no file."""
 
     def __init__(self, fs: FileSystem, path: str, entry: Struct) -> None:
@@ -28,7 +29,16 @@ class _Index:
         except FileNotFoundError:
             pass
 
-    def close(self) -> None:
+    @property
+    def is_there(self) -> bool:
+        return self._file is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -54,12 +64,19 @@ class _Index:
                 high = middle
         return low
 
+    def used(self) -> int:
+        """How many entries come before the zeros at the end. An index that is not written to any more has none."""
+        return self._slots if self.get(self._slots - 1) else self.count(lambda _: True)
 
-class OffsetIndex(_Index):
+    def last(self) -> tuple[int, int] | None:
+        return self.get(self.used() - 1)
+
+
+class ForeignOffsetIndex(ForeignIndex):
     """(last offset of a batch, its position), offsets relative to the segment's base."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
-        super().__init__(fs, path, _OFFSET_ENTRY)
+        super().__init__(fs, path, offset_index.ENTRY)
 
     def position_before(self, relative_offset: int, *, spare: int = 0) -> int:
         """Where to begin to look for an offset; so many entries earlier than would do."""
@@ -74,16 +91,12 @@ class OffsetIndex(_Index):
         """The first entry at an offset or behind it."""
         return self.get(self.count(lambda entry: entry[0] < relative_offset))
 
-    def last_position(self) -> int:
-        entry = self.get(self.count(lambda _: True) - 1)
-        return entry[1] if entry else 0
 
-
-class TimeIndex(_Index):
+class ForeignTimeIndex(ForeignIndex):
     """(timestamp, offset): no record before that offset has a larger timestamp."""
 
     def __init__(self, fs: FileSystem, path: str) -> None:
-        super().__init__(fs, path, _TIME_ENTRY)
+        super().__init__(fs, path, time_index.ENTRY)
 
     def offset_before(self, timestamp: int) -> int:
         """A relative offset before which every record is older than `timestamp`."""
@@ -91,5 +104,6 @@ class TimeIndex(_Index):
         return entry[1] if entry else 0
 
     def largest(self) -> int | None:
-        entry = self.get(self.count(lambda _: True) - 1)
+        """The largest timestamp of a segment that is not written to any more."""
+        entry = self.last()
         return entry[0] if entry else None

@@ -1,0 +1,16 @@
+"""The columns of the rows that kernels write and read. columns.pxd has the same as constants of C."""
+
+# One batch: what kernel.scan finds out about it.
+ROW = 16
+POSITION, SIZE, BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, LEADER_EPOCH, MAGIC, ATTRIBUTES = range(8)
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE, COUNT, BASE_TIMESTAMP, CRC, LAST_DELTA, NULL_KEYS = range(8, 16)
+
+# One record: what record_kernel.decode finds out about it.
+REC_ROW = 10
+REC_OFFSET, REC_TIMESTAMP, REC_KEY, REC_KEY_SIZE, REC_VALUE = range(5)
+REC_VALUE_SIZE, REC_HEADERS, REC_HEADER_COUNT, REC_START, REC_END = range(5, 10)
+
+# One record of a batch that is being compacted: what ahead_kernel.Ahead reads.
+AHEAD_ROW = 8
+AHEAD_START, AHEAD_END, AHEAD_BODY, AHEAD_TIMED = range(4)
+AHEAD_TIMESTAMP, AHEAD_OFFSET, AHEAD_KIND, AHEAD_VALUE_SIZE = range(4, 8)
