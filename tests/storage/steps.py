@@ -27,7 +27,7 @@ def truncate_fully(manager: LogManager, partition: TopicPartition, offset: int) 
 
 def delete(manager: LogManager, partition: TopicPartition) -> None:
     log_dir = manager._logs[partition].dir
-    manager.plan_removal(partition)()
+    manager.plan_removal([partition])()
     manager.checkpoint(log_dir)
 
 

@@ -6,25 +6,26 @@ import contextlib
 import random
 
 from ottla.protocol import frame
-from ottla.testing.embedded import EmbeddedBroker
-from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
+from tests.reliability.attacks.brokers import Attacked
+from tests.reliability.attacks.state import wait_for_metric
+from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records
 
 TOPIC = "polled"
 POLLS = 30_000
 _A_CONNECTION = 60  # one more than a few, and the broker would not read on and not see that they hang up
+_WAITING = 'kafka_server_purgatory_size{purgatory="Fetch"}'
 
 
-def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
+def attack(broker: Attacked, seed: int, share: float) -> None:
     """All of them are woken, and answered; as many again hang up while they wait."""
     chance = random.Random(seed)
     broker.create_topic(TOPIC)
     connections = max(8, int(POLLS * share) // _A_CONNECTION)
-    waiting = lambda: broker.broker.replicas.purgatories.fetch.delayed  # noqa: E731
     with contextlib.ExitStack() as stack:
         wires = [stack.enter_context(Wire(broker)) for _ in range(connections)]
         for wire in wires:
             wire.send_bytes(_polls(offset=0))
-        wait_until(lambda: waiting() == connections * _A_CONNECTION)
+        wait_for_metric(broker, _WAITING, connections * _A_CONNECTION)
         with Wire(broker) as producer:
             producer.ask(PRODUCE, 9, produce(TOPIC, records(b"wake up")))
         for wire in chance.sample(wires, len(wires)):
@@ -33,8 +34,7 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
                 assert answer.responses[0].partitions[0].records
         for wire in wires:
             wire.send_bytes(_polls(offset=1))
-        wait_until(lambda: waiting() == connections * _A_CONNECTION)
-    wait_until(lambda: waiting() == 0)
+        wait_for_metric(broker, _WAITING, connections * _A_CONNECTION)
 
 
 def _polls(offset: int) -> bytes:
