@@ -88,16 +88,15 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
 # -- what nobody uses
 
 
-def unused(sources: list[Source], promised: set[str], tests: Iterable[Source]) -> Iterator[Finding]:
+def unused(sources: list[Source], promised: set[str], in_tests: set[str]) -> Iterator[Finding]:
     """Names that nothing in `sources` uses and that are not promised; of ottla.testing, tests are users too."""
     used = promised.union(*(_uses(source) for source in sources))
-    used_by_tests = used.union(*(_uses(source) for source in tests))
     messages = _imported_messages(sources)
     ours = {
         node.name for source in sources for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)
     }
     for source in sources:
-        known = used_by_tests if source.module.startswith("ottla.testing") else used
+        known = used | in_tests if source.module.startswith("ottla.testing") else used
         if source.module.startswith(f"{MESSAGES}."):
             if source.module not in messages:
                 yield Finding("unused", source.module)
@@ -194,11 +193,15 @@ def read_list(path: Path) -> list[str]:
 
 def promised_names(root: Path) -> set[str]:
     """What users are told of, in examples and in the pages on the library, and what kernels share with each other."""
-    text = "".join(path.read_text() for path in (root / "src").rglob("*.pxd"))
-    text += (root / "docs/library.md").read_text() + (root / "docs/testing.md").read_text()
+    texts = [path.read_text() for path in (root / "src").rglob("*.pxd")]
+    texts += [(root / f"docs/{name}.md").read_text() for name in ("library", "testing")]
     for page in (root / "docs").glob("*.md"):
-        text += "".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
-    return set(re.findall(r"[A-Za-z_]\w*", text))
+        texts += re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    return words(texts)
+
+
+def words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
 
 
 def all_findings() -> list[Finding]:
@@ -206,7 +209,7 @@ def all_findings() -> list[Finding]:
     sources = read_sources(src / "ottla", src)
     spark = read_sources(src / "pyspark_ottla", src)
     others = [one for name in ("tools", "benchmarks") for one in read_sources(ROOT / name, ROOT)]
-    tests = read_sources(ROOT / "tests", ROOT)
+    tests = words(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     return [*too_long([*sources, *others]), *unused([*sources, *spark], promised_names(ROOT), tests)]
 
 

@@ -124,8 +124,11 @@ def build_wheel(python: str, sdist: Path, dist: Path, work: Path) -> Path:
 
 def try_wheel(python: str, wheel: Path, version: str, work: Path) -> str:
     environment = Environment(work / "user", python=python)
-    environment.install(wheel)
-    facts = smoke(environment).facts
+    try:
+        environment.install(wheel)
+        facts = smoke(environment).facts
+    except AssertionError as error:
+        raise NotFitError(f"{wheel.name} does not work: {error}") from error
     if facts["ottla"] != version:
         raise NotFitError(f"{wheel.name} says that it is {facts['ottla']}")
     if facts["interpreted"]:

@@ -23,8 +23,10 @@ from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.storage.log_reader import Isolation, read
+from ottla.storage.truncation import no_point_on_disk
 from ottla.storage.validation import Origin
 from tests.consuming import as_dict
+from tests.storage.steps import apply_retention
 
 SMALL = {"internal.segment.bytes": "3000", "index.interval.bytes": "600", "segment.index.bytes": "16384"}
 # The lag keeps Kafka's cleaner away from what ours has done.
@@ -184,7 +186,7 @@ class Partition:
 
     def cut(self, offset: int) -> None:
         """Truncate as a follower of a new leader; batches are dropped whole. One producer has written all of it."""
-        truncation.truncate_to(self.log, offset)
+        truncation.truncate_to(self.log, offset, no_point_on_disk)
         for producer in self.producers.values():
             producer.sequence = self.log.end_offset
         self.records = [r for r in self.records if r["offset"] < self.log.end_offset]
@@ -338,7 +340,7 @@ class Writer:
         partition.fill(8, Codec.NONE)
         partition.delete_below(partition.log.end_offset * 2 // 3 + 1)
         # Kafka's lookups by time look no further than the first segment: none may lie below the start as a whole.
-        self.manager.apply_retention()
+        apply_retention(self.manager)
 
     def _truncated(self, epoch: int) -> None:
         partition = self.partition("truncated", epoch)

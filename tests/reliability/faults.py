@@ -19,6 +19,7 @@ from random import Random
 from ottla.config import LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.records.builder import build_batch
+from ottla.storage import upkeep
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
@@ -27,6 +28,7 @@ from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from tests.reliability.model import Written, read_all
 from tests.reliability.scenarios import SMALL, Case, SimulatedRuntime, Writer, open_manager
+from tests.storage import steps
 
 DIRS = ("/one", "/two")
 PARTITIONS = (TopicPartition("plain", 0), TopicPartition("compacted", 0), TopicPartition("plain", 1))
@@ -70,7 +72,10 @@ class Life:
             self.runtime.advance(1000)
             self.runtime.run_pending()
         truncate = partial(self._truncate, manager, PARTITIONS[-1])
-        for step in (manager.checkpoint, manager.clean, truncate, manager.apply_retention, manager.flush_due):
+        clean = partial(upkeep.clean_dirtiest, manager)
+        retain = partial(steps.apply_retention, manager)
+        regular = partial(upkeep.run_once, manager, self.runtime)
+        for step in (manager.checkpoint, clean, truncate, retain, regular):
             self._try(step)
             self.runtime.run_pending()
         doomed = TopicPartition("doomed", 0)
@@ -80,9 +85,9 @@ class Life:
         self.runtime.run_pending()
         self._try(lambda: manager.get_or_create(doomed).flush())
         if manager.get(doomed) is not None:
-            self._try(lambda: manager.delete(doomed))
+            self._try(lambda: steps.delete(manager, doomed))
         self.runtime.advance(10_000)
-        self._try(manager.apply_retention)
+        self._try(retain)
         self.runtime.run_pending()
         self._try(manager.close)
 
@@ -117,7 +122,7 @@ class Life:
             promised = self.promised[partition]
             self.promised[partition] = min(promised, end_offset)
             try:
-                manager.truncate(partition, end_offset)
+                steps.truncate(manager, partition, end_offset)
             except DiskFullError:
                 self.promised[partition] = promised  # nothing was cut
                 raise

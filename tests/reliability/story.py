@@ -20,6 +20,7 @@ from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
 from tests.reliability.model import Written, read_all, split
 from tests.reliability.scenarios import SMALL, SimulatedRuntime, Writer, open_manager
+from tests.storage import steps
 
 LAZY = replace(SMALL, retention_bytes=3000)  # flushed when somebody asks
 EAGER = replace(SMALL, retention_bytes=3000, flush_messages=1)  # every append asks
@@ -183,7 +184,7 @@ class Story:
         end = min([offset, *(written.first for written in old[len(kept) :])])
         new = self._new_version(tracked, kept, min(tracked.promise.flushed, _end(kept)))
         self.promise(tracked, lowest_start=min(tracked.promise.lowest_start, end))
-        self.manager.truncate(tracked.promise.partition, offset)
+        steps.truncate(self.manager, tracked.promise.partition, offset)
         self.promise(tracked, versions=new, highest_start=log.start_offset)
 
     def _start_anew(self, tracked: Tracked) -> None:
@@ -192,7 +193,7 @@ class Story:
         new = self._new_version(tracked, [], 0)
         lowest = min(tracked.promise.lowest_start, offset)
         self.promise(tracked, lowest_start=lowest, highest_start=max(tracked.promise.highest_start, offset))
-        self.manager.truncate_fully(tracked.promise.partition, offset)
+        steps.truncate_fully(self.manager, tracked.promise.partition, offset)
         self.promise(tracked, versions=new, lowest_start=offset, highest_start=offset)
 
     def _delete_records(self, tracked: Tracked) -> None:
@@ -207,7 +208,7 @@ class Story:
             log = self.log_of(tracked)
             log.raise_high_watermark(log.end_offset)
             self.promise(tracked, highest_start=log.high_watermark)
-        self.manager.apply_retention()
+        steps.apply_retention(self.manager)
         for tracked in self.tracked.values():
             self.promise(tracked, highest_start=self.log_of(tracked).start_offset)
 
@@ -231,7 +232,7 @@ class Story:
 
     def _delete(self, tracked: Tracked) -> None:
         self.promise(tracked, may_be_gone=True)
-        self.manager.delete(tracked.promise.partition)
+        steps.delete(self.manager, tracked.promise.partition)
         self._gone.append(tracked.promise._replace(may_be_there=False))
         del self.tracked[tracked.promise.partition]
         self._mark()

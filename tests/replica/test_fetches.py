@@ -12,6 +12,7 @@ import pytest
 from ottla.cluster.image import PartitionInfo
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import EpochEnd, FetchEntry, FetchResult
+from ottla.storage import upkeep
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_reader import Isolation
@@ -84,7 +85,8 @@ def test_records_stay_readable_after_their_segment_is_deleted(world: World) -> N
     before = data(held)
     world.drop_topic()
     world.runtime.advance(61_000)
-    world.logs.remove_doomed()
+    for log_dir, path in world.logs.take_doomed():
+        upkeep.remove_dir(log_dir, path)
     assert data(held) == before
 
 

@@ -15,6 +15,7 @@ from ottla.records.codec import Codec
 from ottla.records.legacy import LegacyRecord, build_message_set
 from ottla.storage import cleaned_segments, compaction, layout, truncation
 from ottla.storage.fs import RealFileSystem
+from ottla.storage.truncation import no_point_on_disk
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.storage.compaction_world import MAP_BYTES, CompactedLog
 from tests.storage.world import World
@@ -631,7 +632,7 @@ def test_the_result_of_a_cleaning_is_thrown_away_if_the_log_has_changed(
     group = plan.cleaner(MAP_BYTES, 0.9).next_group()
     assert group is not None
     if change == "truncated":
-        truncation.truncate_to(compacted.log, 2)
+        truncation.truncate_to(compacted.log, 2, no_point_on_disk)
     else:
         compacted.log.remove_segments([compacted.log.segments.first])
     left = compacted.pairs()

@@ -10,6 +10,7 @@ import pytest
 from ottla.errors import LogDirOfflineError, StorageError
 from ottla.storage import log_reader, truncation
 from ottla.storage.log import Log
+from ottla.storage.truncation import no_point_on_disk
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
@@ -116,7 +117,13 @@ def test_a_failed_sync_tells_every_waiter_and_nothing_is_acked_later(world: Worl
     log.when_flushed(2, waiters("late"))
     world.runtime.run_pending()
     assert isinstance(waiters.told["late"], LogDirOfflineError)
-    for use in (lambda: append(log), log.flush, log.roll, lambda: truncation.truncate_to(log, 0), log.close):
+    for use in (
+        lambda: append(log),
+        log.flush,
+        log.roll,
+        lambda: truncation.truncate_to(log, 0, no_point_on_disk),
+        log.close,
+    ):
         with pytest.raises(LogDirOfflineError):
             use()
 
@@ -183,7 +190,7 @@ def test_records_that_are_cut_before_their_sync_are_never_acked(
     append(log)
     append(log)
     log.when_flushed(wanted, waiters("lost"))
-    truncation.truncate_to(log, 1)
+    truncation.truncate_to(log, 1, no_point_on_disk)
     append(log)
     append(log)
     world.runtime.run_pending()
@@ -198,7 +205,7 @@ def test_a_sync_begun_before_a_cut_says_nothing_about_the_log_after_it(
     log = world.load()
     append(log, 5)
     log.flusher.request()
-    truncation.truncate_to(log, 0)
+    truncation.truncate_to(log, 0, no_point_on_disk)
     append(log, 2)
     world.runtime.run_pending()
     assert log.recovery_point == 0
@@ -214,7 +221,7 @@ def test_the_recovery_point_never_lies_past_the_end_of_a_log_cut_inside_a_batch(
     log = world.load()
     append(log, 10)
     log.flush()
-    truncation.truncate_to(log, 5)
+    truncation.truncate_to(log, 5, no_point_on_disk)
     assert log.end_offset == 0
     assert log.recovery_point == 0
     append(log, 4)
@@ -226,7 +233,7 @@ def test_beginning_anew_moves_the_recovery_point_to_the_new_start(world: World, 
     log = world.load()
     append(log, 100)
     log.when_flushed(100, waiters("lost"))
-    truncation.truncate_fully_and_start_at(log, 10)
+    truncation.truncate_fully_and_start_at(log, 10, no_point_on_disk)
     world.runtime.run_pending()
     assert log.recovery_point == 10
     assert isinstance(waiters.told["lost"], StorageError)
@@ -266,7 +273,7 @@ def test_records_written_anew_after_a_cut_count_again(world: World) -> None:
     log = world.load(flush_messages=3)
     append(log, 5)
     world.runtime.run_pending()
-    truncation.truncate_to(log, 0)
+    truncation.truncate_to(log, 0, no_point_on_disk)
     world.runtime.run_pending()
     append(log, 2)
     assert world.runtime.run_pending() == 0

@@ -24,6 +24,7 @@ from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
 from ottla.testing.small_disk import SmallFileSystem
+from tests.storage.steps import truncate
 from tests.storage.world import World, append, batch, end_transaction, marker, offsets, read_all
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
@@ -334,7 +335,7 @@ def test_checkpoints_are_written_once_there_is_room_and_a_stop_without_any_is_no
     assert logs.full_dirs
     assert disk.read_bytes("/data/recovery-point-offset-checkpoint").decode() == "0\n0\n"
     with pytest.raises(DiskFullError):
-        logs.truncate(key, 2)
+        truncate(logs, key, 2)
     assert log.end_offset == 5
     fs.capacity_bytes = 100 * KIB
     runtime.advance(A_WHILE_MS)

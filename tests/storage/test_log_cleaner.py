@@ -7,7 +7,7 @@ import pytest
 from ottla.config import BrokerConfig, LogConfig
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.record import read_batches, read_records
-from ottla.storage import checkpoint, layout, log_reader
+from ottla.storage import checkpoint, layout, log_reader, upkeep
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
@@ -15,6 +15,7 @@ from ottla.storage.log_reader import Isolation
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
 from tests.storage.compaction_world import COMPACT
+from tests.storage.steps import delete, truncate
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -67,24 +68,24 @@ def test_the_dirtiest_log_is_cleaned_and_its_checkpoint_written(
     manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
 ) -> None:
     log = fill(manager, A, 20)
-    assert manager.clean() is log
+    assert upkeep.clean_dirtiest(manager) is log
     runtime.run_pending()
     assert values(log) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}
     assert checkpoint.read_offsets(disk, f"/d/{layout.CLEANER_OFFSETS}") == {A: log.end_offset}
-    assert manager.clean() is None
+    assert upkeep.clean_dirtiest(manager) is None
 
 
 def test_the_checkpoint_survives_a_restart(
     manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
 ) -> None:
     fill(manager, A, 20)
-    manager.clean()
+    upkeep.clean_dirtiest(manager)
     runtime.run_pending()
     manager.close()
     again = open_manager(disk, runtime)
-    assert again.clean() is None
+    assert upkeep.clean_dirtiest(again) is None
     fill(again, A, 5)
-    assert again.clean() is again.get(A)
+    assert upkeep.clean_dirtiest(again) is again.get(A)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -99,7 +100,7 @@ def test_reads_and_writes_stay_below_the_rate(
     log = fill(manager, A, 20)
     dirty = sum(segment.size for segment in log.segments)
     began_ms = runtime.monotonic_ms()
-    assert manager.clean() is log
+    assert upkeep.clean_dirtiest(manager) is log
     runtime.run_pending()
     moved = 2 * dirty + sum(segment.size for segment in log.segments)
     assert runtime.monotonic_ms() - began_ms == pytest.approx(moved * threads, abs=20)
@@ -115,9 +116,9 @@ def test_only_as_many_logs_as_threads_are_cleaned_at_once(
     manager: LogManager, runtime: SimulatedRuntime
 ) -> None:
     first, second = fill(manager, A, 20), fill(manager, B, 20)
-    assert {manager.clean(), manager.clean()} < {first, second, None}
+    assert {upkeep.clean_dirtiest(manager), upkeep.clean_dirtiest(manager)} < {first, second, None}
     runtime.run_pending()
-    assert manager.clean() in (first, second)
+    assert upkeep.clean_dirtiest(manager) in (first, second)
     runtime.run_pending()
     assert values(first) == values(second) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}
 
@@ -126,8 +127,8 @@ def test_a_truncation_meanwhile_calls_the_cleaning_off(
     manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
 ) -> None:
     log = fill(manager, A, 20)
-    manager.clean()
-    manager.truncate(A, 30)
+    upkeep.clean_dirtiest(manager)
+    truncate(manager, A, 30)
     runtime.run_pending()
     assert values(log) == {key: [b"%d" % n for n in range(10)] for key in (b"k0", b"k1", b"k2")}
     assert not [name for name in disk.list_dir(log.path) if layout.CLEANED in name or layout.SWAP in name]
@@ -138,8 +139,8 @@ def test_a_deletion_meanwhile_calls_the_cleaning_off(
     manager: LogManager, disk: SimulatedDisk, runtime: SimulatedRuntime
 ) -> None:
     fill(manager, A, 20)
-    manager.clean()
-    manager.delete(A)
+    upkeep.clean_dirtiest(manager)
+    delete(manager, A)
     runtime.run_pending()
     assert manager.get(A) is None
     assert not disk.exists("/d/a-0")
@@ -154,10 +155,10 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_and_others_go_on(
     file = disk.open(bad.segments.first.path(layout.LOG), write=True)
     file.pwrite(b"\xff", 100)
     file.close()
-    assert manager.clean() is bad
+    assert upkeep.clean_dirtiest(manager) is bad
     runtime.run_pending()
     assert list(manager.cleaner.uncleanable) == [A]
     assert not bad.dir.offline
-    assert manager.clean() is good
+    assert upkeep.clean_dirtiest(manager) is good
     runtime.run_pending()
     assert values(good) == {b"k0": [b"19"], b"k1": [b"19"], b"k2": [b"19"]}

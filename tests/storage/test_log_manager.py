@@ -15,7 +15,7 @@ import pytest
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import LogDirLockedError, LogDirOfflineError, StorageError
 from ottla.runtime import SystemRuntime
-from ottla.storage import checkpoint, layout
+from ottla.storage import checkpoint, layout, upkeep
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
@@ -23,6 +23,7 @@ from ottla.storage.log_manager import LogManager
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS, SimulatedRuntime
+from tests.storage.steps import apply_retention, delete, truncate
 from tests.storage.world import SMALL, append, offsets
 
 A, B, C = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("b", 1)
@@ -223,7 +224,7 @@ def test_directories_marked_for_deletion_are_removed_and_strays_kept(any_broker:
         any_broker.fs.rename(log.path, f"{log.path}.{'0' * 32}{mark}")
     manager = any_broker.open()
     assert manager.logs == {}
-    manager.remove_doomed()
+    apply_retention(manager)
     left = [
         name
         for path in any_broker.dirs
@@ -243,16 +244,16 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay(any_broker
     log = manager.get_or_create(partition)
     append(log)
     append(manager.get_or_create(B))
-    manager.delete(partition)
+    delete(manager, partition)
     assert manager.get(partition) is None
     assert not any_broker.fs.exists(log.path)
     marked = [name for name in any_broker.fs.list_dir(log.dir.path) if name.endswith("-delete")]
     assert len(marked) == 1
     assert partition not in any_broker.checkpoint(layout.RECOVERY_POINTS, any_broker.dirs.index(log.dir.path))
-    manager.apply_retention()
+    apply_retention(manager)
     assert any_broker.fs.exists(f"{log.dir.path}/{marked[0]}")
     any_broker.runtime.advance(1000)
-    manager.apply_retention()
+    apply_retention(manager)
     assert not any_broker.fs.exists(f"{log.dir.path}/{marked[0]}")
     assert len(manager.online_dirs) == 2
     fresh = manager.get_or_create(partition)
@@ -296,9 +297,9 @@ def test_a_cut_writes_the_recovery_point_at_once(broker: Broker) -> None:
     append(log, 5)
     log.flush()
     manager.checkpoint()
-    manager.truncate(A, 5)
+    truncate(manager, A, 5)
     assert broker.checkpoint(layout.RECOVERY_POINTS) == {A: 5}
-    manager.truncate(A, 9)  # cuts nothing
+    truncate(manager, A, 9)  # cuts nothing
     assert log.end_offset == 5
 
 
@@ -365,10 +366,7 @@ def test_the_other_directories_go_on_when_one_fails(two: Broker) -> None:
     append(whole)
     assert set(manager.logs) == {B}
     assert manager.get_or_create(C).dir is whole.dir
-    manager.flush_due()
-    manager.apply_retention()
-    manager.checkpoint()
-    manager.expire_producers()
+    upkeep.run_once(manager, two.runtime)
     manager.close()
     assert [two.fs.exists(f"{path}/{layout.CLEAN_SHUTDOWN}") for path in two.dirs] == [
         path != broken.dir.path for path in two.dirs
@@ -416,7 +414,7 @@ def test_a_failed_deletion_takes_its_directory_offline(two: Broker) -> None:
     manager = two.open(FaultyFileSystem(two.fs, Fault(point)))
     manager.get_or_create(A)
     with pytest.raises(StorageError):
-        manager.delete(A)
+        delete(manager, A)
     assert len(manager.online_dirs) == 1
 
 
@@ -470,14 +468,14 @@ def test_logs_are_flushed_after_flush_ms() -> None:
     log = manager.get_or_create(A)
     append(log)
     broker.runtime.advance(999)
-    manager.flush_due()
+    upkeep.run_once(manager, broker.runtime)
     assert broker.runtime.run_pending() == 0
     broker.runtime.advance(1)
-    manager.flush_due()
+    upkeep.run_once(manager, broker.runtime)
     broker.runtime.run_pending()
     assert log.recovery_point == 1
     broker.runtime.advance(1000)
-    manager.flush_due()
+    upkeep.run_once(manager, broker.runtime)
     assert broker.runtime.run_pending() == 0  # nothing is unflushed
 
 
@@ -487,7 +485,7 @@ def test_retention_goes_over_all_logs(broker: Broker) -> None:
         append(manager.get_or_create(partition))
         get(manager, partition).raise_high_watermark(1)
     broker.runtime.advance(1001)
-    assert manager.apply_retention() == 3
+    upkeep.run_once(manager, broker.runtime)
     assert [log.start_offset for log in manager.logs.values()] == [1, 1, 1]
     assert not [name for name in broker.fs.list_dir("/d1/a-0") if name.endswith(".deleted")]
 
@@ -497,7 +495,7 @@ def test_producers_expire(broker: Broker) -> None:
     log = manager.get_or_create(A)
     append(log, producer_id=1, producer_epoch=0, base_sequence=0)
     broker.runtime.set_clock(START_MS + 86_400_000)
-    manager.expire_producers()
+    upkeep.run_once(manager, broker.runtime)
     assert log.producers.producers == {}
 
 
@@ -551,7 +549,7 @@ def test_a_stop_writes_down_whatever_has_changed(broker: Broker, change: str) ->
     elif change == "roll":
         log.roll()
     else:
-        manager.truncate(A, 5)
+        truncate(manager, A, 5)
     assert not log.is_as_closed
     end_offset = log.end_offset
     manager.close()

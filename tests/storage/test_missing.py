@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.storage import losses
+from ottla.storage import losses, upkeep
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition, segment_file
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
+from tests.storage.steps import apply_retention
 from tests.storage.world import append, read_all
 
 KEY = TopicPartition("t", 0)
@@ -175,7 +176,7 @@ def test_an_empty_directory_counts_from_the_log_start(data: Dir) -> None:
 def test_what_retention_took_out_is_not_missing(data: Dir, clean: bool) -> None:
     log = data.manager.get_or_create(KEY)
     log.raise_start_offset(25)
-    data.manager.apply_retention()
+    apply_retention(data.manager)
     data.stop(clean=clean)
     assert offsets(data.start())[0] in (20, 25)
     assert data.lost() == []
@@ -318,7 +319,7 @@ def test_a_copy_under_a_wrong_name_is_kept_aside(data: Dir, clean: bool, target:
 
 def test_holes_of_a_log_that_was_compacted_once_are_no_loss(tmp_path: Path) -> None:
     data = Dir(tmp_path / "data", cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0)
-    assert data.manager.clean() is not None
+    assert upkeep.clean_dirtiest(data.manager) is not None
     data.stop()
     (data.root / "cleaner-offset-checkpoint").unlink()
     data.config = LogConfig()

@@ -11,11 +11,13 @@ from ottla.storage import log_reader, truncation
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_manager import LogManager
+from ottla.storage.truncation import no_point_on_disk
 from ottla.storage.validation import Origin
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.history import History
 from ottla.testing.runtime import START_MS, SimulatedRuntime
+from tests.storage.steps import apply_retention, truncate
 
 PARTITION = TopicPartition("t", 0)
 CONFIG = LogConfig(index_interval_bytes=100, segment_index_bytes=240)
@@ -79,7 +81,7 @@ def test_an_aborted_transaction_stays_aborted_after_a_roll_right_behind_the_reco
 def test_an_empty_log_keeps_its_end_offset_while_its_only_segment_is_made_anew() -> None:
     disk = SimulatedDisk()
     log = open_manager(disk).get_or_create(PARTITION)
-    truncation.truncate_fully_and_start_at(log, 7)
+    truncation.truncate_fully_and_start_at(log, 7, no_point_on_disk)
     history = disk.record()
     log.roll()
     ends = {log and log.end_offset for log in after_cuts(history)}
@@ -90,11 +92,11 @@ def test_a_log_never_begins_at_0_again_while_it_is_truncated_fully() -> None:
     for offset in (4, 9, 12):  # before, at and behind the base of its one segment
         disk = SimulatedDisk()
         log = open_manager(disk).get_or_create(PARTITION)
-        truncation.truncate_fully_and_start_at(log, 9)
+        truncation.truncate_fully_and_start_at(log, 9, no_point_on_disk)
         append(log)
         log.flush()
         history = disk.record()
-        truncation.truncate_fully_and_start_at(log, offset)
+        truncation.truncate_fully_and_start_at(log, offset, no_point_on_disk)
         ends = {log and log.end_offset for log in after_cuts(history)}
         assert ends - {offset, 9, 10} == set()  # the old log, an empty one where it began, or the new one
 
@@ -111,7 +113,7 @@ def test_deleted_records_do_not_come_back_once_the_log_start_was_written_down() 
     log.raise_start_offset(2)
     manager.checkpoint()
     history = disk.record()
-    manager.apply_retention()
+    apply_retention(manager)
     manager.checkpoint()
     starts = {log and log.start_offset for log in after_cuts(history)}
     assert starts == {2}
@@ -150,7 +152,7 @@ def test_a_log_is_cut_whole_or_not_at_all() -> None:
     log.flush()
     manager.checkpoint()
     history = disk.record()
-    manager.truncate(PARTITION, 8)
+    truncate(manager, PARTITION, 8)
     for state in crash_states(history):
         recovered = open_manager(state.disk()).logs[PARTITION]
         assert recovered.end_offset in (8, 10, 12)

@@ -12,6 +12,7 @@ from ottla.records.codec import Codec
 from ottla.records.record import read_batches, read_records
 from ottla.storage import log_reader, retention, truncation
 from ottla.storage.log import Log
+from ottla.storage.truncation import no_point_on_disk
 from ottla.storage.validation import Origin
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
@@ -113,12 +114,12 @@ class History:
     def truncate(self) -> None:
         low = self.log.segments.first.base_offset
         offset = self.random.randrange(low, self.model.end + 3)
-        truncation.truncate_to(self.log, offset)
+        truncation.truncate_to(self.log, offset, no_point_on_disk)
         self.model.truncate(offset)
 
     def begin_anew(self) -> None:
         offset = self.random.randrange(self.model.end + 100)
-        truncation.truncate_fully_and_start_at(self.log, offset)
+        truncation.truncate_fully_and_start_at(self.log, offset, no_point_on_disk)
         self.model.batches, self.model.start, self.model.end = [], offset, offset
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from ottla.storage import snapshots, truncation
 from ottla.storage.layout import segment_file
 from ottla.storage.log import Log
 from ottla.storage.segment import MAX_RELATIVE_OFFSET
+from ottla.storage.truncation import no_point_on_disk
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.storage.world import World, append, batch, offsets
@@ -118,7 +119,7 @@ def test_an_empty_segment_never_rolls_by_time(world: World) -> None:
 def test_a_cut_to_nothing_restarts_the_timer(world: World) -> None:
     log = world.load(segment_ms=1000)
     append(log)
-    truncation.truncate_to(log, 0)
+    truncation.truncate_to(log, 0, no_point_on_disk)
     append(log, timestamp=START_MS + 50_000)
     assert bases(log) == [0]
 

@@ -14,6 +14,7 @@ from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
+from tests.storage.steps import apply_retention
 
 MARKED = f"a-0.{'0' * 32}-delete"
 
@@ -42,7 +43,7 @@ def test_a_link_that_is_marked_for_deletion_is_not_followed(
     (data / MARKED).symlink_to(outside)
     manager = opened(data)
     with caplog.at_level(logging.WARNING):
-        manager.remove_doomed()
+        apply_retention(manager)
     assert sorted(os.listdir(outside)) == before
     assert f"{data}/{MARKED} is a symbolic link" in caplog.text
     assert manager.online_dirs
@@ -58,7 +59,7 @@ def test_a_folder_inside_is_kept_and_the_log_directory_stays_online(
     for _ in range(2):
         manager = opened(tmp_path)
         with caplog.at_level(logging.WARNING):
-            manager.remove_doomed()
+            apply_retention(manager)
         assert manager.online_dirs
         manager.close()
     assert os.listdir(tmp_path / MARKED) == ["mine"]

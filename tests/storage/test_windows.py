@@ -14,6 +14,7 @@ from ottla.storage.fs import ColdPagesError, RealFileSystem
 from ottla.storage.log import Log
 from ottla.storage.log_reader import Isolation
 from ottla.storage.slices import warm
+from ottla.storage.truncation import no_point_on_disk
 from ottla.storage.windows import WINDOW_BYTES, WindowCache, Windows
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
@@ -55,14 +56,14 @@ def test_a_log_is_not_cut_while_somebody_holds_views(any_world: World) -> None:
     cache = WindowCache()
     held = views(log, cache)
     for cut in (
-        lambda: truncation.truncate_to(log, 1),
-        lambda: truncation.truncate_fully_and_start_at(log, 5),
+        lambda: truncation.truncate_to(log, 1, no_point_on_disk),
+        lambda: truncation.truncate_fully_and_start_at(log, 5, no_point_on_disk),
     ):
         with pytest.raises(LogInUseError):
             cut()
     assert offsets(log) == [0, 1, 2]
     del held
-    assert truncation.truncate_to(log, 1)
+    assert truncation.truncate_to(log, 1, no_point_on_disk)
     append(log, value=b"b" * 100_000)
     assert b"bbb" in b"".join(views(log, cache, 1))
     assert offsets(log) == [0, 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, OffsetOutOfRangeError, StorageError
@@ -167,9 +168,11 @@ def _trim(
         # First what a start believes: a log that is longer than its checkpoints say has lost nothing.
         is_inside = start is not None and start > log.segments.first.base_offset
         data_dir = data_dir_of(fs, partition.path)
-        bound_checkpoints(fs, data_dir, partition.topic_partition, start if is_inside else None, end)
+        kept_start = start if is_inside else None
+        write_points = partial(bound_checkpoints, fs, data_dir, partition.topic_partition, kept_start, end)
         if after is not None:
-            truncation.truncate_to(log, end)
+            truncation.truncate_to(log, end, write_points)
+        write_points()  # where nothing was cut at the end
         if start is not None:
             log.raise_high_watermark(log.end_offset)
             log.raise_start_offset(start)

@@ -6,7 +6,7 @@ be cleaned (a corrupt batch, say) is noted and left alone from then on; the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ottla.config import BrokerConfig
 from ottla.errors import BrokerError, CompactionAbortedError
@@ -42,21 +42,6 @@ class LogCleaner:
     def may_start(self) -> bool:
         """Whether there is a thread for one more cleaning."""
         return self._config.log_cleaner_enable and len(self._under_way) < self._config.log_cleaner_threads
-
-    def start(self, logs: Iterable[tuple[Log, int | None]], done: Cleaned) -> Log | None:
-        """Begin with the log that needs it most; None when none does, or as many as allowed are under way.
-
-        Each log comes with what cleaner-offset-checkpoint says of it.
-        """
-        if not self.may_start:
-            return None
-        plans = {log: self.plan(log, checkpoint) for log, checkpoint in logs}
-        plan = compaction.dirtiest(plans.values())
-        if plan is None:
-            return None
-        log = next(log for log, candidate in plans.items() if candidate is plan)
-        self.begin(log, plan, done)
-        return log
 
     def plan(self, log: Log, checkpoint: int | None) -> Plan | None:
         """What there is to clean in a log, if anything; for its owner to ask."""

@@ -1,8 +1,8 @@
 """All logs of a broker, over its log directories: opening, making, deleting, checkpoints, the clean stop.
 
 Each directory is locked, recovered on threads of its own and checkpointed by itself; one that fails goes offline with
-its logs while the others go on. Background work (flush by time, retention, delayed deletion, expiry, cleaning) is one
-method each, called by whoever keeps time.
+its logs while the others go on. What may block is planned here and done by whoever has threads for it: `plan_...`
+returns the work. Regular work on single logs (flush by time, retention) is in upkeep.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, gone, layout, losses, opened_dir, truncation, upkeep
+from ottla.storage import checkpoint, gone, layout, losses, opened_dir
 from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
@@ -452,33 +452,11 @@ class LogManager:
             if log is not None:
                 log.config = config
 
-    def truncate(self, partition: TopicPartition, offset: int) -> None:
-        """Drop every record from `offset` on."""
-        log = self._logs[partition]
-        if offset < log.end_offset:
-            self._lower_recovery_point(log, offset)
-        if truncation.truncate_to(log, offset):
-            self.checkpoint(log.dir)
-
-    def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
-        """Drop every record; the next one gets `offset`."""
-        log = self._logs[partition]
-        self._lower_recovery_point(log, 0)
-        truncation.truncate_fully_and_start_at(log, offset)
-        self.checkpoint(log.dir)
-
-    def _lower_recovery_point(self, log: Log, offset: int) -> None:
-        """On disk too, and before anything is cut: below it, the next start trusts what may be half gone."""
-        log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
+    def write_recovery_point(self, log: Log) -> None:
+        """Put it on disk, whatever the disk thinks of that: something is about to be cut (see truncation.py)."""
         write = self.plan_checkpoint(log.dir, must=True)
         if write is not None:
             write()
-
-    def delete(self, partition: TopicPartition) -> None:
-        """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
-        log_dir = self._logs[partition].dir
-        self.plan_removal([partition])()
-        self.checkpoint(log_dir)
 
     def plan_removal(
         self, partitions: Collection[TopicPartition], mark: str = layout.DELETE_DIR
@@ -523,29 +501,6 @@ class LogManager:
 
     # -- background work
 
-    def flush_due(self) -> None:
-        """Ask for a flush of every log whose flush.ms is over."""
-        now_ms = self._runtime.monotonic_ms()
-        for log in self.logs.values():
-            upkeep.flush_if_due(log, now_ms)
-
-    def apply_retention(self) -> int:
-        """Retention for every log, and the files whose delay is over; how many segments were taken out."""
-        now_ms = self._runtime.now_ms()
-        removed = 0
-        for log in self.logs.values():
-            try:
-                removed += upkeep.retain(log, now_ms)
-            except StorageError:
-                continue  # its directory is offline now
-        self.remove_doomed()
-        return removed
-
-    def remove_doomed(self) -> None:
-        """Remove `-delete` directories whose delay is over."""
-        for log_dir, path in self.take_doomed():
-            upkeep.remove_dir(log_dir, path)
-
     def take_doomed(self) -> list[tuple[LogDir, str]]:
         """The `-delete` directories whose delay is over, for the caller to remove."""
         now_ms = self._runtime.monotonic_ms()
@@ -557,16 +512,6 @@ class LogManager:
             else:
                 self._doomed.append(entry)
         return due
-
-    def expire_producers(self) -> None:
-        now_ms = self._runtime.now_ms()
-        for log in self.logs.values():
-            log.producers.remove_expired(now_ms)
-
-    def clean(self) -> Log | None:
-        """Begin to compact the log that needs it most, in the background; None if there is nothing to begin."""
-        candidates = [(log, self.cleaned_to(log)) for log in self.logs.values() if log.config.compact]
-        return self.cleaner.start(candidates, lambda log, offset: self.note_cleaned(log, offset)())
 
     def cleaned_to(self, log: Log) -> int | None:
         """What cleaner-offset-checkpoint says of a log."""

@@ -68,7 +68,7 @@ class Relocation:
     def begin(self, start_offset: int, topic_id: uuid.UUID | None) -> None:
         """Make the directory, or begin anew in it."""
         if self._future is not None:
-            truncation.truncate_fully_and_start_at(self._future, start_offset)
+            truncation.truncate_fully_and_start_at(self._future, start_offset, truncation.no_point_on_disk)
             return
         self._future = self._load(self._path, start_offset)
         # Nothing of it counts before it is complete: it is flushed then, and not by itself.

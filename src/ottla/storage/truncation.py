@@ -1,9 +1,12 @@
 """Cutting a log off: from an offset on, or altogether.
 
-The recovery points must be written down after it, as LogManager does: the next start trusts what lies below them.
+The next start trusts what lies below the recovery point on disk. So that is lowered first, by whoever keeps it there: a
+crash in the middle of a cut then leaves a log that is looked at, not one that is half gone and believed.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ottla.errors import StorageError
 from ottla.storage import layout, snapshots
@@ -12,16 +15,24 @@ from ottla.storage.fs import empty_file
 from ottla.storage.log import Log
 from ottla.storage.segment import Segment
 
+WritePoint = Callable[[], None]  # writes the log's recovery point down, or raises: then nothing is cut
 
-def truncate_to(log: Log, offset: int) -> bool:
-    """Drop every record from `offset` on; False if there is none. Recovery points must be written down after it."""
+
+def no_point_on_disk() -> None:
+    """For a log of which no checkpoint tells: a copy that is not complete yet, a directory by itself."""
+
+
+def truncate_to(log: Log, offset: int, write_point: WritePoint) -> bool:
+    """Drop every record from `offset` on; False if there is none."""
     log.dir.check_online()
     if offset < 0:
         raise StorageError(f"{log.partition}: cannot truncate to {offset}")
     if offset < log.segments.first.base_offset:
-        truncate_fully_and_start_at(log, offset)
+        truncate_fully_and_start_at(log, offset, write_point)
         return True
     lost: list[Flushed] = []
+    if offset < log.end_offset:
+        _lower_recovery_point(log, offset, write_point)
     try:
         if offset >= log.end_offset:
             log.epochs.truncate_from_end(offset)
@@ -43,11 +54,14 @@ def truncate_to(log: Log, offset: int) -> bool:
     return True
 
 
-def truncate_fully_and_start_at(log: Log, offset: int, start_offset: int | None = None) -> None:
+def truncate_fully_and_start_at(
+    log: Log, offset: int, write_point: WritePoint, start_offset: int | None = None
+) -> None:
     """Drop everything; the next record gets `offset`."""
     log.dir.check_online()
     for segment in log.segments:
         segment.check_not_lent()
+    _lower_recovery_point(log, 0, write_point)
     lost = log.flusher.cut(offset, begin_anew=True)
     try:
         old = list(log.segments)
@@ -74,6 +88,11 @@ def truncate_fully_and_start_at(log: Log, offset: int, start_offset: int | None 
         raise log.dir.fail(error, f"truncating {log.partition}") from error
     finally:
         _tell_lost(log, lost)
+
+
+def _lower_recovery_point(log: Log, offset: int, write_point: WritePoint) -> None:
+    log.flusher.recovery_point = min(log.flusher.recovery_point, offset)
+    write_point()
 
 
 def _tell_lost(log: Log, lost: list[Flushed]) -> None:
