@@ -410,7 +410,7 @@ def test_a_failed_checkpoint_takes_its_directory_offline(two: Broker) -> None:
 
 def test_a_failed_deletion_takes_its_directory_offline(two: Broker) -> None:
     two.open().close()
-    point = Point("rename", "a-0", "ottla.storage.log_manager.remove")
+    point = Point("rename", "a-0", "ottla.storage.removal.rename")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point)))
     manager.get_or_create(A)
     with pytest.raises(StorageError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ottla.errors import DiskFullError, LogDirOfflineError, StorageError
 from ottla.storage.fs import FileSystem, describe, error_name, is_full, is_scarce
@@ -24,6 +25,20 @@ _LOOK_MS = 1000
 _MAX_LOOK_MS = 60_000
 _NAMED = 20  # partitions that a line names
 _RAISE_LIMIT = "Raise the limit (ulimit -n), or have fewer clients"
+
+
+class Trouble(NamedTuple):
+    """A log directory that does not do all that it should."""
+
+    path: str
+    state: str  # "offline" or "full"
+    error: OSError
+    doing: str
+    partitions: list[str]
+
+    @property
+    def reason(self) -> str:
+        return f"{describe(self.error)}, {self.doing}"
 
 
 class LogDir:

@@ -13,19 +13,18 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, gone, layout, losses, opened_dir
+from ottla.storage import checkpoint, gone, layout, losses, opened_dir, removal
 from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
 from ottla.storage.log import Log
 from ottla.storage.log_cleaner import LogCleaner
-from ottla.storage.log_dir import LogDir
+from ottla.storage.log_dir import LogDir, Trouble
 from ottla.storage.losses import Loss
 from ottla.storage.opened_dir import OpenedDir
 from ottla.storage.producer_quota import ProducerQuota
@@ -34,25 +33,9 @@ from ottla.storage.relocation import Relocation
 
 _logger = logging.getLogger(__name__)
 
-_SHORT_BYTES = 1 << 20  # of a log that is read by one thread with many others
-
 _STOP_WORKERS = 8  # for each directory: they wait for syncs, of which the disk does many at once
 
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
-
-
-class Trouble(NamedTuple):
-    """A log directory that does not do all that it should."""
-
-    path: str
-    state: str  # "offline" or "full"
-    error: OSError
-    doing: str
-    partitions: list[str]
-
-    @property
-    def reason(self) -> str:
-        return f"{describe(self.error)}, {self.doing}"
 
 
 class LogManager:
@@ -83,7 +66,7 @@ class LogManager:
         self._producer_quota = ProducerQuota(config.max_producer_ids, self._logs)
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
-        self._doomed: deque[tuple[int, LogDir, str]] = deque()  # (when, where, path) of `-delete` directories
+        self._doomed: removal.Doomed = deque()  # (when, where, path) of `-delete` directories
         self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
         # What was under way when the broker last stopped.
         self.unfinished_moves: dict[TopicPartition, LogDir] = {}
@@ -155,7 +138,7 @@ class LogManager:
         short: list[tuple[OpenedDir, str]] = []
         long: list[tuple[OpenedDir, str]] = []
         for item in work:
-            is_short = id(item[0].dir) not in unclean or self._is_short(*item)
+            is_short = id(item[0].dir) not in unclean or item[0].is_short(item[1])
             (short if is_short else long).append(item)
         workers = max(1, self._config.num_recovery_threads_per_data_dir * len(unclean))
         results = self._runtime.map_blocking(lambda item: self._load(*item), short, 1, report)
@@ -168,15 +151,6 @@ class LogManager:
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
-
-    def _is_short(self, opened: OpenedDir, name: str) -> bool:
-        """Whether a log that must be recovered has hardly begun: most partitions of a large broker."""
-        try:
-            return (
-                self._fs.size(f"{opened.dir.path}/{name}/{layout.segment_file(0, layout.LOG)}") < _SHORT_BYTES
-            )
-        except OSError:
-            return False
 
     def _note_lost_partitions(self, there: set[TopicPartition]) -> None:
         """Of those whose topic is still known; they will be made anew, empty, where they were."""
@@ -467,27 +441,14 @@ class LogManager:
         logs = [self._logs.pop(partition) for partition in partitions]
         paths = [self._marked_path(log, mark) for log in logs]
         opened = self._dir_of(logs[0])
-        were_cleaned = False
+        named = [opened.cleaned.pop(partition, None) for partition in partitions]
+        cleaned = None if named.count(None) == len(named) else dict(opened.cleaned)
         for partition in partitions:
             self._homes.pop(partition, None)
             self.cleaner.forget(partition)
-            were_cleaned = opened.cleaned.pop(partition, None) is not None or were_cleaned
-        cleaned = dict(opened.cleaned) if were_cleaned else {}
 
         def remove() -> None:
-            for log, path in zip(logs, paths, strict=True):
-                log.abandon()
-                try:
-                    self._fs.rename(log.path, path)
-                except OSError as error:
-                    raise opened.dir.fail(error, f"deleting {log.partition}") from error
-            try:
-                self._fs.sync_dir(opened.dir.path)
-            except OSError as error:
-                raise opened.dir.fail(error, f"deleting {logs[0].partition}") from error
-            if were_cleaned:
-                with contextlib.suppress(DiskFullError):  # what it says of logs that are gone is no harm
-                    opened.write(layout.CLEANER_OFFSETS, cleaned)
+            removal.rename(opened, logs, paths, cleaned)
             if mark == layout.DELETE_DIR:
                 now_ms = self._runtime.monotonic_ms()
                 for log, path in zip(logs, paths, strict=True):
@@ -503,15 +464,7 @@ class LogManager:
 
     def take_doomed(self) -> list[tuple[LogDir, str]]:
         """The `-delete` directories whose delay is over, for the caller to remove."""
-        now_ms = self._runtime.monotonic_ms()
-        due = []
-        for _ in range(len(self._doomed)):  # one by one: other threads add to it
-            entry = self._doomed.popleft()
-            if entry[0] <= now_ms:
-                due.append(entry[1:])
-            else:
-                self._doomed.append(entry)
-        return due
+        return removal.take_due(self._doomed, self._runtime.monotonic_ms())
 
     def cleaned_to(self, log: Log) -> int | None:
         """What cleaner-offset-checkpoint says of a log."""

@@ -26,6 +26,8 @@ from ottla.storage.witnesses import Witness
 
 _logger = logging.getLogger(__name__)
 
+_SHORT_BYTES = 1 << 20
+
 
 class OpenedDir(NamedTuple):
     """A log directory that is in use, with what its files said when it was opened."""
@@ -48,6 +50,14 @@ class OpenedDir(NamedTuple):
             self.start_offsets.get(partition),
             self.written_ms,
         )
+
+    def is_short(self, name: str) -> bool:
+        """Whether the log of a partition has hardly begun, as most of a large broker: to recover it takes no time."""
+        try:
+            path = f"{self.dir.path}/{name}/{layout.segment_file(0, layout.LOG)}"
+            return self.dir.fs.size(path) < _SHORT_BYTES
+        except OSError:
+            return False
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace one of the directory's offset checkpoints. On a full disk the old one stays: DiskFullError."""
