@@ -41,16 +41,16 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
             wire.send_bytes(_polls(offset=1))
         wait_until(lambda: waiting() == polls)
     wait_until(lambda: waiting() == 0)
-    _let_time_out(broker, connections, polls)
+    _let_time_out(broker, polls // _A_CONNECTION)
 
 
-def _let_time_out(broker: EmbeddedBroker, connections: int, polls: int) -> None:
+def _let_time_out(broker: EmbeddedBroker, connections: int) -> None:
     waiting = lambda: broker.broker.replicas.purgatories.fetch.delayed  # noqa: E731
     with contextlib.ExitStack() as stack:
         wires = [stack.enter_context(Wire(broker)) for _ in range(connections)]
         for wire in wires:
             wire.send_bytes(_polls(offset=1))
-        wait_until(lambda: waiting() == polls)
+        wait_until(lambda: waiting() == connections * _A_CONNECTION)
         broker.clock.advance(WAIT_MS)
         for wire in wires:
             for _ in range(_A_CONNECTION):
