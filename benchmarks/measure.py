@@ -55,6 +55,7 @@ class Scale:
     rounds: int
     kafka_rounds: int  # 0: without Kafka
     partitions: int
+    many_partitions: int  # of one broker
     lookups: int
     keys: int  # different ones in the log to compact
     spark_records: int
@@ -63,7 +64,7 @@ class Scale:
 
 FULL = Scale(
     volume_bytes=1 << 30, memory_bytes=10 << 30, large_appends=5_000, small_appends=200_000, rounds=7, kafka_rounds=3,
-    partitions=2_000, lookups=20_000, keys=1_000_000, spark_records=5_000_000,
+    partitions=2_000, many_partitions=10_000, lookups=20_000, keys=1_000_000, spark_records=5_000_000,
     broker=BrokerScale(
         rounds=5, warm_s=3.0, produce_bytes=384 << 20, small_produce_bytes=128 << 20, requests=40_000,
         durable_requests=640, log_bytes=256 << 20, fetch_passes=1, latency_records=3_000, client_records=300_000,
@@ -72,7 +73,7 @@ FULL = Scale(
 )  # fmt: skip
 QUICK = Scale(
     volume_bytes=4 << 20, memory_bytes=8 << 20, large_appends=20, small_appends=500, rounds=2, kafka_rounds=1,
-    partitions=20, lookups=200, keys=1_000, spark_records=20_000,
+    partitions=20, many_partitions=100, lookups=200, keys=1_000, spark_records=20_000,
     broker=BrokerScale(
         rounds=1, warm_s=0.0, produce_bytes=9 << 20, small_produce_bytes=1 << 20, requests=400,
         durable_requests=32, log_bytes=4 << 20, fetch_passes=1, latency_records=50, client_records=500, starts=1,

@@ -123,6 +123,8 @@ def test_brokers_change_for_one_and_for_all(image: ClusterImage) -> None:
         (1, Alteration("nobody.knows", "4"), "nobody.knows"),
         (1, Alteration("max.connections", "-1"), "max.connections"),
         (None, Alteration("max.connections", " 0"), "would let nobody in"),
+        (None, Alteration("max.connections.per.ip", "0"), "would not let 127.0.0.1 in"),
+        (1, Alteration("max.connections.per.ip.overrides", "::1:0"), "would not let ::1 in"),
         (1, Alteration("log.cleaner.threads", "1000"), "log.cleaner.dedupe.buffer.size"),
         (None, Alteration("log.segment.bytes", "1"), "log.segment.bytes"),
         (2, Alteration("max.connections", "4"), "This is broker 1"),

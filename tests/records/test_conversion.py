@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -139,6 +141,30 @@ class TestUp:
     def test_a_timestamp_too_far_from_the_first_is_invalid(self) -> None:
         with pytest.raises(InvalidTimestampError):
             up(build_message_set(legacy([(-1, None, b"x"), (2**63 - 1, None, b"y")]), 1))
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    @pytest.mark.parametrize("count", [999, 5_001])
+    def test_large_sets_become_the_same_batch_as_small_ones(self, codec: Codec, count: int) -> None:
+        content: Content = [(50 + n % 7, b"%d" % n, None) for n in range(count)]
+        found = up(build_message_set(legacy(content), 1, codec), Codec.NONE)
+        assert found == build_batch([(timestamp, key, value, ()) for timestamp, key, value in content])
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_of_very_many_messages_only_some_are_objects_at_a_time(self, codec: Codec) -> None:
+        packed = build_message_set(legacy([(50, None, b"")] * 30_000), 1, codec)
+        before, most, done = sys.getallocatedblocks(), 0, threading.Event()
+
+        def watch() -> None:
+            nonlocal most
+            while not done.wait(0.001):
+                most = max(most, sys.getallocatedblocks() - before)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        to_v2(packed, max_output_bytes=1 << 30)
+        done.set()
+        watching.join()
+        assert most < 60_000
 
     def test_damage_and_bombs_are_refused(self) -> None:
         packed = bytearray(build_message_set(legacy(SOME), 1, Codec.GZIP))

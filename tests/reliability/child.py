@@ -45,12 +45,13 @@ class Child(OttlaServer):
         """Until it has done nothing for a while."""
         deadline = time.monotonic() + timeout_s
         before = -1
-        while (now := self._cpu_ticks()) != before:
+        while (now := self.cpu_ticks()) != before:
             assert time.monotonic() < deadline, "the broker is busy all the time"
             before = now
             time.sleep(0.3)
 
-    def _cpu_ticks(self) -> int:
+    def cpu_ticks(self) -> int:
+        """Processor time that it has used so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 

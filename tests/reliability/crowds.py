@@ -130,7 +130,7 @@ def _partitions(broker: Child, count: int) -> None:
     created_s = time.monotonic() - began
     for round_number in range(2):
         for name, partitions in names.items():
-            _produce_to_all(broker, name, partitions, round_number)
+            produce_to_all(broker, name, partitions, round_number)
     memory = broker.memory_bytes()
     broker.stop()
     began = time.monotonic()
@@ -138,7 +138,7 @@ def _partitions(broker: Child, count: int) -> None:
     clean_s = time.monotonic() - began
     _check_all(broker, names, rounds=2)
     for name, partitions in names.items():
-        _produce_to_all(broker, name, partitions, 2)
+        produce_to_all(broker, name, partitions, 2)
     broker.kill()
     began = time.monotonic()
     broker.start()
@@ -151,7 +151,7 @@ def _partitions(broker: Child, count: int) -> None:
     )
 
 
-def _produce_to_all(broker: Child, name: str, partitions: int, number: int) -> None:
+def produce_to_all(broker: Child, name: str, partitions: int, number: int) -> None:
     data = [
         PartitionProduceData(index=index, records=memoryview(records(value_of(f"{name}-{index}", number))))
         for index in range(partitions)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import uuid
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
-from ottla.storage import checkpoint
+from ottla.storage import checkpoint, layout
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
@@ -164,4 +165,42 @@ def test_a_log_for_which_there_is_no_room_is_made_when_there_is(
     world.runtime.advance(10_000)
     assert world.append().only.error_code == 0
     assert world.replicas.offline_partitions() == []
+    world.logs.abandon()
+
+
+# -- thousands of partitions
+
+
+MANY = 300
+
+
+def test_many_partitions_are_made_and_deleted_a_few_in_each_turn_of_the_loop(tmp_path: Path) -> None:
+    world = World(str(tmp_path), runtime=SimulatedRuntime(queued=True))
+    world.make_topic("many", *[leading()] * MANY)
+    ready: list[bool] = []
+    world.replicas.when_ready(lambda: ready.append(True))
+    grown: list[int] = []
+    while world.runtime.run_one():
+        grown.append(len(world.logs.logs))
+    assert ready
+    assert grown[-1] == MANY
+    assert max(after - before for before, after in pairwise([0, *grown])) <= MANY // 3
+    world.drop_topic("many")
+    assert len(world.logs.logs) > MANY // 2
+    world.runtime.run_pending()
+    assert not world.logs.logs
+    assert sum(name.endswith("-delete") for name in directories(world)) == MANY
+    assert checkpoint.read_offsets(world.fs, f"{tmp_path}/{layout.RECOVERY_POINTS}") == {}
+    world.logs.abandon()
+
+
+def test_images_that_come_while_one_is_carried_out_wait_for_their_turn(tmp_path: Path) -> None:
+    world = World(str(tmp_path), runtime=SimulatedRuntime(queued=True))
+    world.make_topic("many", *[leading()] * MANY)
+    world.drop_topic("many")
+    again = world.make_topic("many", *[leading()] * MANY)
+    world.runtime.run_pending()
+    assert {log.topic_id for log in world.logs.logs.values()} == {again.topic_id}
+    assert len(world.logs.logs) == MANY
+    assert world.append(TopicPartition("many", MANY - 1)).only.error_code == 0
     world.logs.abandon()

@@ -47,6 +47,14 @@ def test_an_idle_broker_writes_nothing(tmp_path: Path) -> None:
     world.logs.abandon()
 
 
+def test_what_a_start_has_recovered_is_flushed_soon(world: World) -> None:
+    world.append(count=3)
+    world.logs.abandon()
+    world.start()
+    world.runtime.run_pending()
+    assert world.log().recovery_point == 3
+
+
 def test_recovery_points_and_log_starts_are_written_every_minute(world: World) -> None:
     world.append(count=3)
     world.log().flush()

@@ -83,7 +83,14 @@ class World:
         self.start()
 
     def start(self) -> None:
-        self.logs = LogManager(self.fs, self.runtime, self.config, defaults=LogConfig(**SMALL), node_id=NODE)
+        self.logs = LogManager(
+            self.fs,
+            self.runtime,
+            self.config,
+            defaults=LogConfig(**SMALL),
+            topic_configs={name: self.config_of(name) for name in self.image.topics},
+            node_id=NODE,
+        )
         self.logs.open()
         self.replicas = ReplicaManager(
             self.runtime, self.logs, self.config, NODE, self.metrics, config_of=self.config_of

@@ -16,6 +16,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import UnknownError as AioUnknownError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka import KafkaProducer
 from kafka.errors import UnknownError
 
@@ -219,3 +220,21 @@ def test_a_broker_that_is_stopped_or_killed_on_a_full_disk_has_all_that_was_ackn
     broker.start()
     assert values(broker) == kept
     assert send(broker, LARGE) is None
+
+
+def test_preallocation_that_a_client_asks_for_needs_no_more_room_than_there_is(
+    broker: EmbeddedBroker,
+) -> None:
+    """Segments of 1 GiB on a disk of 16 MiB."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    entry = ConfigEntry("log.preallocate", "true", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource("broker", "1", incremental_configs=[entry])
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(60)
+    broker.create_topic("preallocated", 3)
+    assert send(broker, b"first") is None
+    for end in (broker.stop, broker.kill):
+        end()
+        broker.start()
+        broker.create_topic(f"after-{end.__name__}", 2)
+        assert send(broker, b"again") is None

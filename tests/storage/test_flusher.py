@@ -136,6 +136,7 @@ def test_a_failure_elsewhere_in_the_directory_is_believed_more_than_a_sync(
 def test_a_failed_flush_on_this_thread_raises_and_tells(world: World, waiters: Waiters) -> None:
     failing(world, Point("sync", "*.log", "ottla.storage.flusher.flush_now"))
     log = world.load()
+    log.flush()  # its names
     append(log)
     log.when_flushed(1, waiters("a"))
     with pytest.raises(StorageError):

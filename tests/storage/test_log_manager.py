@@ -306,7 +306,10 @@ def test_recovery_is_written_down_so_that_it_is_not_done_again(broker: Broker) -
     manager = broker.open()
     append(manager.get_or_create(A), 5)
     manager.abandon()
-    broker.open().abandon()
+    manager = broker.open()
+    manager.logs[A].flush()
+    manager.checkpoint()
+    manager.abandon()
     assert broker.checkpoint(layout.RECOVERY_POINTS) == {A: 5}
 
 
@@ -512,3 +515,71 @@ def test_many_logs_are_recovered_on_threads(tmp_path: Path) -> None:
     assert {tp.partition: log.end_offset for tp, log in manager.logs.items()} == {n: n + 1 for n in range(30)}
     manager.close()
     runtime.close()
+
+
+# -- many logs that rest
+
+
+def operations_of_a_stop(logs: int) -> int:
+    disk = SimulatedDisk()
+    broker = Broker(disk, "/d1")
+    manager = broker.open()
+    for number in range(logs):
+        append(manager.get_or_create(TopicPartition("a", number)), 5)
+    manager.close()
+    manager = broker.open()
+    history = disk.record()
+    manager.close()
+    return len(history.operations)
+
+
+def test_a_stop_touches_no_log_that_has_not_changed_since_the_last_one() -> None:
+    assert operations_of_a_stop(20) == operations_of_a_stop(1)
+
+
+@pytest.mark.parametrize("change", ["append", "roll", "truncate"])
+def test_a_stop_writes_down_whatever_has_changed(broker: Broker, change: str) -> None:
+    manager = broker.open()
+    append(manager.get_or_create(A), 5)
+    append(manager.get_or_create(A), 5)
+    manager.close()
+    manager = broker.open()
+    log = manager.logs[A]
+    assert log.is_as_closed
+    if change == "append":
+        append(log, 1)
+    elif change == "roll":
+        log.roll()
+    else:
+        manager.truncate(A, 5)
+    assert not log.is_as_closed
+    end_offset = log.end_offset
+    manager.close()
+    manager = broker.open()
+    assert manager.was_clean
+    assert manager.logs[A].end_offset == end_offset
+    assert manager.logs[A].is_as_closed
+
+
+def test_a_log_that_was_recovered_is_not_taken_for_one_that_was_closed(broker: Broker) -> None:
+    manager = broker.open()
+    append(manager.get_or_create(A), 5)
+    manager.close()
+    broker.open().abandon()
+    assert not broker.open().logs[A].is_as_closed
+
+
+def test_logs_are_taken_out_together_with_one_sync_of_their_names(broker: Broker) -> None:
+    manager = broker.open()
+    keys = [TopicPartition("a", number) for number in range(20)]
+    for key in keys:
+        manager.get_or_create(key)
+    assert isinstance(broker.fs, SimulatedDisk)
+    history = broker.fs.record()
+    manager.plan_removal(keys)()
+    assert sum(type(operation).__name__ == "SyncDir" for operation in history.operations) == 1
+    assert not manager.logs
+    broker.runtime.advance(60_000)
+    doomed = manager.take_doomed()
+    assert len(doomed) == 20
+    assert manager.take_doomed() == []

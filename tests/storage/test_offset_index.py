@@ -91,7 +91,7 @@ def test_a_reopened_index_has_the_same_entries(any_world: World) -> None:
 def test_a_reopened_index_takes_more_entries_and_trims_again(any_world: World) -> None:
     index = reopened(any_world, make(any_world, 3))
     index.open_for_append(64 * 8)
-    assert any_world.fs.size(index.path) == 64 * 8
+    assert any_world.fs.size(index.path) == 3 * 8  # it grows with its entries
     index.append(BASE + 77, 777)
     index.trim()
     assert any_world.fs.size(index.path) == 4 * 8
@@ -186,7 +186,7 @@ def test_a_lookup_agrees_with_a_plain_search(relative: list[int], asked: int) ->
 
 def test_new_entries_are_gathered_before_they_are_written(any_world: World) -> None:
     index = make(any_world, 5)
-    assert any_world.read(NAME) == bytes(64 * 8)
+    assert any_world.read(NAME) == b""
     assert (index.entries, index.room, index.last_offset) == (5, 59, BASE + 50)
 
 
@@ -203,7 +203,7 @@ def test_a_lookup_sees_entries_that_were_not_written_yet(any_world: World) -> No
 def test_many_entries_are_written_without_being_asked_for(any_world: World) -> None:
     make(any_world, 300, capacity=400)
     expected = b"".join(struct.pack(">ii", 10 * number, 100 * number) for number in range(1, 257))
-    assert any_world.read(NAME) == expected + bytes(144 * 8)
+    assert any_world.read(NAME) == expected
 
 
 def test_entries_outlive_a_release_before_they_are_written(any_world: World) -> None:
@@ -251,7 +251,7 @@ def test_opening_for_append_again_keeps_what_was_gathered(any_world: World) -> N
 
 def test_a_close_writes_nothing(any_world: World) -> None:
     make(any_world, 2).close()
-    assert any_world.read(NAME) == bytes(64 * 8)
+    assert any_world.read(NAME) == b""
 
 
 @pytest.mark.parametrize("keep", [0, 3, 8, 4096, 4100])

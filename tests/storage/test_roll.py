@@ -230,7 +230,7 @@ def test_a_roll_trims_the_old_indexes_and_keeps_the_largest_timestamp(any_world:
     log.roll()
     assert any_world.read(segment_file(0, ".index")) == b""
     assert len(any_world.read(segment_file(0, ".timeindex"))) == 12
-    assert any_world.fs.size(f"{any_world.path}/{segment_file(3, '.index')}") == 4096
+    assert any_world.read(segment_file(3, ".index")) == b""
     assert log.segments.first.time_index.last_entry == (START_MS + 2, 2)
 
 

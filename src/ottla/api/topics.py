@@ -72,7 +72,7 @@ def _change(
 def _with_logs(services: Services, result: Result) -> Result:
     """An error instead of a success where a log of the topic could not be made on this broker."""
     topic = services.metadata.image.topics.get(result.name or "")
-    if not result.ok or topic is None:
+    if not result.ok or topic is None or not services.replicas.lacks_logs:
         return result
     for number in range(len(topic.partitions)):
         hosted = services.replicas.partition(TopicPartition(topic.name, number))

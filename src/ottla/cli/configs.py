@@ -1,8 +1,9 @@
-"""`ottla configs`: show and change the settings of topics and brokers of any Kafka cluster."""
+"""`ottla configs`: show and change settings of topics and brokers: of a Kafka cluster, or in a stopped ottla's data."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,15 @@ from ottla.cli.options import (
 
 app = command_group("Show and change the settings of topics and brokers, without a restart.")
 
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        help="Ask no broker: the settings in the data directory of one that is stopped.",
+    ),
+]
+
 
 class Of(StrEnum):
     """Whose settings."""
@@ -34,7 +44,9 @@ OfArgument = Annotated[Of, typer.Argument(metavar="topic|broker", help="Whose se
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The topic's name or the broker's id.", autocompletion=complete_topics
+        metavar="NAME",
+        help="The topic's name or the broker's id; with --data also `default`, for all brokers.",
+        autocompletion=complete_topics,
     ),
 ]
 
@@ -56,6 +68,7 @@ def show(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+    data: DataOption = None,
 ) -> None:
     """Show what was set for a topic or a broker, as key=value.
 
@@ -64,7 +77,13 @@ def show(
       ottla configs show topic orders
       ottla configs show topic orders --all
       ottla configs show broker 1 --json
+      ottla configs show broker 1 --data /var/lib/ottla
     """
+    if data is not None:
+        from ottla.cli import configs_offline as offline
+
+        offline.show(data, of.value, name, everything=all_, as_json=json)
+        return
     from ottla.cli import configs_work as work
 
     with connect(bootstrap, settings, timeout) as kafka:
@@ -80,6 +99,7 @@ def set_(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+    data: DataOption = None,
 ) -> None:
     """Set some settings; the others stay as they are.
 
@@ -87,10 +107,16 @@ def set_(
     Examples:
       ottla configs set topic orders retention.ms=86400000 segment.ms=3600000
       ottla configs set broker 1 log.cleaner.threads=2
+      ottla configs set broker 1 max.connections=1000 --data /var/lib/ottla
     """
+    changes: dict[str, str | None] = dict(parse_pair(pair, "KEY=VALUE") for pair in pairs)
+    if data is not None:
+        from ottla.cli import configs_offline as offline
+
+        offline.alter(data, of.value, name, changes, validate_only=validate_only)
+        return
     from ottla.cli import configs_work as work
 
-    changes: dict[str, str | None] = dict(parse_pair(pair, "KEY=VALUE") for pair in pairs)
     with connect(bootstrap, settings, timeout) as kafka:
         work.alter(kafka, of.value, name, changes, validate_only=validate_only)
 
@@ -104,13 +130,20 @@ def unset(
     bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
     settings: SettingsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
+    data: DataOption = None,
 ) -> None:
     """Take settings back, so that defaults hold again.
 
     \b
-    Example:
+    Examples:
       ottla configs unset topic orders retention.ms
+      ottla configs unset broker default max.connections --data /var/lib/ottla
     """
+    if data is not None:
+        from ottla.cli import configs_offline as offline
+
+        offline.alter(data, of.value, name, dict.fromkeys(keys), validate_only=validate_only)
+        return
     from ottla.cli import configs_work as work
 
     with connect(bootstrap, settings, timeout) as kafka:

@@ -54,7 +54,11 @@ def described_configs(kafka: Kafka, of: str, names: Sequence[str]) -> dict[str, 
 
 def show(kafka: Kafka, of: str, name: str, *, everything: bool, as_json: bool) -> None:
     _check_broker(kafka, of, name)
-    entries = described_configs(kafka, of, [name])[name]
+    print_entries(of, described_configs(kafka, of, [name])[name], everything=everything, as_json=as_json)
+
+
+def print_entries(of: str, entries: Mapping[str, Any], *, everything: bool, as_json: bool) -> None:
+    """Settings by key, as the client library has them: those set by hand, or all."""
     shown = [
         entry
         for _, entry in sorted(entries.items())
@@ -128,6 +132,10 @@ def alter(
             fail(f"{of} {name}: {explain(result)}", kafka.next_step(result, name))
     if not validate_only:
         wait_until_shown(lambda: _is_shown(described_configs(kafka, of, [name])[name], changes))
+    say_changed(of, name, validate_only=validate_only)
+
+
+def say_changed(of: str, name: str, *, validate_only: bool) -> None:
     print(f"{of} {name}: " + ("could be changed" if validate_only else "changed"))
 
 

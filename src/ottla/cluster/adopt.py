@@ -39,7 +39,7 @@ def adopt(fs: FileSystem, paths: Sequence[str], randrange: Callable[[int], int])
     """Take over log directories. ottla.db goes to the first path; where it is already, what is new is added."""
     log_dirs = find_log_dirs(fs, paths)
     store_path = f"{paths[0].rstrip('/')}/{DB_FILE}"
-    with _locked(fs, log_dirs):
+    with locked(fs, log_dirs):
         found = survey(fs, log_dirs)
         _give_ids(fs, found, randrange)
         if found.security:  # before ottla.db, without which nothing is served
@@ -81,7 +81,7 @@ def _first_producer_id(randrange: Callable[[int], int]) -> int:
 
 
 @contextmanager
-def _locked(fs: FileSystem, log_dirs: Sequence[str]) -> Iterator[None]:
+def locked(fs: FileSystem, log_dirs: Sequence[str]) -> Iterator[None]:
     """Nobody else has the directories meanwhile: Kafka and ottla take the same lock."""
     locks = []
     try:
@@ -221,7 +221,7 @@ def release(fs: FileSystem, paths: Sequence[str]) -> Released:
     """Remove ottla's own files, so that Kafka can have the directories back."""
     released = Released(find_log_dirs(fs, paths))
     places = list(dict.fromkeys([*(path.rstrip("/") for path in paths), *released.log_dirs]))
-    with _locked(fs, released.log_dirs):
+    with locked(fs, released.log_dirs):
         kafka = read_kraft_metadata(fs, released.log_dirs)
         if kafka is None:
             released.notes.append(

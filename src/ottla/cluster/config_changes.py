@@ -33,6 +33,11 @@ from ottla.errors import (
 )
 from ottla.storage.layout import is_topic_name
 
+_CONNECTION_KEYS = frozenset(
+    {"max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides"}
+)
+_LOOPBACK = ("127.0.0.1", "::1")
+
 
 class AlterOp(IntEnum):
     """What to do with a key; Kafka's numbers. A list can be added to and taken from."""
@@ -149,16 +154,29 @@ def _alter_broker(image: ClusterImage, one: BrokerAlterations, config: BrokerCon
         fixed = sorted(key for key in changed if key not in DYNAMIC_BROKER_KEYS)
         if fixed:
             raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
-        if changed.get("max.connections", "").strip() == "0":
-            raise ConfigError("max.connections=0 would let nobody in any more, not even to change it back")
         configs = {**image.broker_configs, one.node_id: changed}
         image_after = replace(image, broker_configs={node: kept for node, kept in configs.items() if kept})
         properties = broker_properties(image_after, config.node_id, config.properties)
-        BrokerConfig.from_properties(properties)
+        config_after = BrokerConfig.from_properties(properties)
         LogConfig.from_properties({}, properties)
+        if _CONNECTION_KEYS.intersection(change.name for change in one.changes):
+            _check_way_in(config_after)
     except ConfigError as error:
         raise InvalidRequestError(str(error)) from error
     return image if changed == own else image_after
+
+
+def _check_way_in(config: BrokerConfig) -> None:
+    """Whoever sits at the machine must be able to come and take a limit back."""
+    if config.max_connections == 0:
+        raise ConfigError("max.connections=0 would let nobody in any more, not even to change it back")
+    for address in _LOOPBACK:
+        if config.max_connections_from(address) == 0:
+            raise ConfigError(
+                f"max.connections.per.ip={config.max_connections_per_ip} with max.connections.per.ip.overrides="
+                f"{config.max_connections_per_ip_overrides} would not let {address} in any more, not even to change "
+                f"it back: add {address}:10 to the overrides"
+            )
 
 
 def _alter_group(image: ClusterImage, one: GroupAlterations, config: BrokerConfig) -> ClusterImage:

@@ -116,6 +116,20 @@ class SqliteStore:
             raise kind(_explain(self._path, error)) from error
 
 
+def is_open_elsewhere(path: str) -> bool:
+    """Whether another process has the file open. Only who is alone with it may leave WAL, which `open` returns to."""
+    db = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError as error:
+        return _primary_code(error) == sqlite3.SQLITE_BUSY
+    except sqlite3.DatabaseError:
+        return False  # damaged: `open` says how
+    finally:
+        db.close()
+    return False
+
+
 def _primary_code(error: sqlite3.Error) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

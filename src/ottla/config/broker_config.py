@@ -30,6 +30,7 @@ from ottla.config.values import (
     Check,
     ConfigKey,
     at_least,
+    between,
     broker_key,
     keys_by_field,
     resolve,
@@ -51,8 +52,8 @@ class BrokerConfig(ServingConfig):
         "The directories that hold the partitions; one that fails goes offline and the others go on.",
         ("log.dir",))
     num_recovery_threads_per_data_dir: int = broker_key(
-        "num.recovery.threads.per.data.dir", INT, 2, at_least(1),
-        "How many threads recover the partitions of one directory at start, and flush them at stop.")
+        "num.recovery.threads.per.data.dir", INT, 2, between(1, 1000),
+        "How many threads recover the larger partitions of one directory at start. At a stop eight flush, or as many.")
     log_flush_scheduler_interval_ms: int = broker_key(
         "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
         "The longest time between two looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")

@@ -56,7 +56,7 @@ def check_ends(
         *partition.leftovers,
         *(layout.segment_file(offset, layout.SNAPSHOT) for offset in partition.snapshots),
     ]
-    expected = expect(witness, names, epochs, clean=is_clean)
+    expected = expect(witness, layout.segment_files(names), epochs, clean=is_clean)
     spans = [
         Span(facts.segment.file_name(layout.LOG), facts.segment.base_offset, facts.end_offset)
         for facts in checks

@@ -19,8 +19,8 @@ from ottla.errors import (
     InvalidTimestampError,
     UnsupportedCompressionTypeError,
 )
-from ottla.records import batch
-from ottla.records.builder import build_batch
+from ottla.records import batch, kernel
+from ottla.records.builder import seal_batch
 from ottla.records.codec import Codec
 from ottla.records.compression import decompress
 from ottla.records.message_set import (
@@ -28,11 +28,13 @@ from ottla.records.message_set import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     LegacyRecord,
+    Message,
     build_message_set,
     check_message_set,
     open_message,
     read_message_set,
     read_messages,
+    reread,
 )
 from ottla.records.record import read_records
 
@@ -60,6 +62,7 @@ _LENGTH_AT = 8
 _MIN_LENGTH = 14  # of the smallest message that ever was
 NO_BATCH: Final = -1
 _MAX_INT64 = 2**63 - 1
+_AT_ONCE = 1000  # records that are there as objects
 
 
 def to_v2(buf: Buffer, *, max_output_bytes: int, codec: Codec | None = None) -> bytearray:
@@ -69,28 +72,50 @@ def to_v2(buf: Buffer, *, max_output_bytes: int, codec: Codec | None = None) -> 
     Its offsets are 0, 1, 2, ... whatever the set said. `codec` is the batch's; None keeps the set's own.
     `max_output_bytes` caps what a compressed set may unpack to.
     """
-    messages = list(read_messages(buf, 0, len(memoryview(buf))))
-    if not messages:
-        raise InvalidRecordError("a message set without messages")
-    magic, source = messages[0].magic, messages[-1].codec
-    if any(message.magic != magic for message in messages):
-        raise InvalidRecordError("a message set with messages of magic 0 and of magic 1")
-    if len(messages) > 1 and source is not Codec.NONE:
-        raise InvalidRecordError("a compressed message that is not alone in its set")
-    records = [
-        record for message in messages for record in open_message(message, max_output_bytes=max_output_bytes)
-    ]
-    for record in records:
-        if record.timestamp_type == LOG_APPEND_TIME:
-            raise InvalidTimestampError("a producer must not set the timestamp type to log-append time")
-        if record.timestamp < NO_TIMESTAMP:
-            raise InvalidTimestampError(f"timestamp {record.timestamp} is negative")
-        if record.timestamp - records[0].timestamp > _MAX_INT64:
-            raise InvalidTimestampError(f"timestamp {record.timestamp} is too far from the first one")
-    return build_batch(
-        [(record.timestamp, record.key, record.value, ()) for record in records],
-        codec=source if codec is None else codec,
+    messages = reread(buf)
+    source = _check_set(messages())
+    made, count, first, latest = bytearray(batch.HEADER_SIZE), 0, NO_TIMESTAMP, NO_TIMESTAMP
+    records = (
+        record
+        for message in messages()
+        for record in open_message(message, max_output_bytes=max_output_bytes)
     )
+    while some := list(islice(records, _AT_ONCE)):
+        if not count:
+            first = some[0].timestamp
+        for record in some:
+            _check_time(record, first)
+        latest = max(latest, max(record.timestamp for record in some))
+        plain = [(record.timestamp, record.key, record.value, ()) for record in some]
+        kernel.encode_records(made, plain, first, range(count, count + len(some)))
+        count += len(some)
+    seal_batch(made, count, first, codec=source if codec is None else codec, latest_time=latest)
+    return made
+
+
+def _check_set(messages: Iterator[Message]) -> Codec:
+    """Whether they may be in one set; the codec that it has."""
+    magics: set[int] = set()
+    count, codec = 0, Codec.NONE
+    for message in messages:
+        magics.add(message.magic)
+        count, codec = count + 1, message.codec
+    if not count:
+        raise InvalidRecordError("a message set without messages")
+    if len(magics) > 1:
+        raise InvalidRecordError("a message set with messages of magic 0 and of magic 1")
+    if count > 1 and codec is not Codec.NONE:
+        raise InvalidRecordError("a compressed message that is not alone in its set")
+    return codec
+
+
+def _check_time(record: LegacyRecord, first: int) -> None:
+    if record.timestamp_type == LOG_APPEND_TIME:
+        raise InvalidTimestampError("a producer must not set the timestamp type to log-append time")
+    if record.timestamp < NO_TIMESTAMP:
+        raise InvalidTimestampError(f"timestamp {record.timestamp} is negative")
+    if record.timestamp - first > _MAX_INT64:
+        raise InvalidTimestampError(f"timestamp {record.timestamp} is too far from the first one")
 
 
 def from_v2(buf: Buffer, magic: int, *, max_output_bytes: int, first_offset: int = 0) -> bytes:
@@ -132,7 +157,8 @@ def from_v2_within(
             )
         else:
             (message,) = read_messages(view, position, position + size)
-            codec, records = message.codec, open_message(message, max_output_bytes=max_output_bytes)
+            codec = message.codec
+            records = list(open_message(message, max_output_bytes=max_output_bytes))
         if codec is Codec.NONE:
             records = [record for record in records if record.offset >= first_offset]
         parts.append(build_message_set(records, magic, codec))

@@ -17,7 +17,8 @@ rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -45,6 +46,7 @@ _CRC_END = 16
 _TIMESTAMP = Struct(">q")
 _FIELD_SIZE = Struct(">i")
 _MIN_SIZE = (14, 22)  # of an empty message, by magic
+_KEPT_MESSAGES = 5_000
 
 
 class LegacyRecord(NamedTuple):
@@ -88,45 +90,58 @@ def read_messages(buf: Buffer, start: int, end: int) -> Iterator[Message]:
         yield message
 
 
-def open_message(message: Message, *, max_output_bytes: int) -> list[LegacyRecord]:
-    """The records of a message: those it wraps, or itself."""
+def reread(buf: Buffer) -> Callable[[], Iterator[Message]]:
+    """For going through all messages of `buf` more than once. Few are kept; of very many, which as objects would take
+    ten times their bytes, each is read again."""
+    size = len(memoryview(buf))
+    head = list(islice(read_messages(buf, 0, size), _KEPT_MESSAGES))
+    if len(head) < _KEPT_MESSAGES:
+        return lambda: iter(head)
+    return lambda: read_messages(buf, 0, size)
+
+
+def open_message(message: Message, *, max_output_bytes: int) -> Iterator[LegacyRecord]:
+    """The records of a message: those it wraps, which are checked before the first one comes, or itself."""
     magic, codec, wrapper = message
     if codec is Codec.NONE:
-        return [wrapper]
+        return iter((wrapper,))
     if codec not in _WRAPPER_CODECS:
         raise InvalidRecordError(f"magic {magic} messages cannot be compressed with {codec.name}")
     if wrapper.value is None:
         raise InvalidRecordError(f"the compressed message at offset {wrapper.offset} has a null value")
-    inner = decompress(codec, wrapper.value, max_output_bytes, lz4_legacy_checksum=magic == 0)
-    records = []
-    for found in read_messages(inner, 0, len(inner)):
+    inner = reread(decompress(codec, wrapper.value, max_output_bytes, lz4_legacy_checksum=magic == 0))
+    last = largest = -1
+    for found in inner():
         if found.codec is not Codec.NONE:
             raise InvalidRecordError(f"the message at offset {wrapper.offset} wraps a compressed message")
         if found.magic != magic:
             raise InvalidRecordError(f"a message of magic {magic} wraps one of magic {found.magic}")
-        records.append(found.record)
-    if not records:
+        last = found.record.offset
+        largest = max(largest, last)
+    if next(inner(), None) is None:
         raise InvalidRecordError(f"the compressed message at offset {wrapper.offset} holds no records")
-    return records if magic == 0 else _adopt(wrapper, records)
+    records = (found.record for found in inner())
+    return records if magic == 0 else _adopt(wrapper, records, last, largest)
 
 
-def _adopt(wrapper: LegacyRecord, records: list[LegacyRecord]) -> list[LegacyRecord]:
+def _adopt(
+    wrapper: LegacyRecord, records: Iterator[LegacyRecord], last: int, largest: int
+) -> Iterator[LegacyRecord]:
     """Give records of magic 1 the offsets and the timestamps that their wrapper means."""
-    last = records[-1].offset
     if wrapper.offset and wrapper.offset < last:
         raise InvalidRecordError(f"a wrapper at offset {wrapper.offset} ends with relative offset {last}")
     base = wrapper.offset - last if wrapper.offset else 0
-    if base + max(record.offset for record in records) > _MAX_OFFSET:
+    if base + largest > _MAX_OFFSET:
         raise InvalidRecordError(f"a wrapper at offset {wrapper.offset} holds offsets past the largest one")
     stamped = wrapper.timestamp_type == LOG_APPEND_TIME
-    return [
+    return (
         record._replace(
             offset=base + record.offset,
             timestamp=wrapper.timestamp if stamped else record.timestamp,
             timestamp_type=wrapper.timestamp_type,
         )
         for record in records
-    ]
+    )
 
 
 def _read_message(view: memoryview, position: int) -> tuple[Message, int]:

@@ -82,7 +82,8 @@ class ReplicaManager:
         self._assignments.apply(old, new)
         if old is None:
             self._background.start()
-        self._background.look_for_flushes(self._assignments.shortest_flush_ms)
+            self.when_ready(self._background.flush_recovered)
+        self.when_ready(lambda: self._background.look_for_flushes(self._assignments.shortest_flush_ms))
 
     def configure_broker(self, config: BrokerConfig) -> None:
         """The broker's settings have changed while it runs."""
@@ -105,6 +106,11 @@ class ReplicaManager:
             for key, partition in list(self._hosted.partitions.items())  # for /metrics on another thread
             if partition.is_offline or (partition.log is not None and partition.log.dir.offline)
         )
+
+    @property
+    def lacks_logs(self) -> bool:
+        """Whether there are partitions whose log could not be made, or found."""
+        return bool(self._assignments.offline)
 
     def on_log(self, key: TopicPartition, work: Callable[[Log], T], done: Done[T]) -> None:
         """Do something that may block to a partition's log, on its directory's thread, in order with all else."""

@@ -49,6 +49,11 @@ def register(metrics: Metrics, listener: Listener, services: Services, logs: Log
         "kafka_server_fetch_session_partitions", "Partitions in fetch sessions.", lambda: sessions.partitions
     )
     metrics.gauge("kafka_server_connections", "Open connections.", lambda: listener.connections)
+    metrics.gauge(
+        "kafka_network_socketserver_memorypoolused",
+        "Bytes of memory that requests hold, of queued.max.request.bytes.",
+        lambda: listener.budget.used_bytes,
+    )
     _register_log_dirs(metrics, services, logs)
     metrics.gauge(
         "ottla_build_info",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark import plan
+from ottla.spark.open_transport import open_transport
 from ottla.spark.options import ReadOptions
 
 
@@ -18,8 +20,10 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        start, end = plan.starting_offsets(self._options), plan.latest_offsets(self._options)
-        return [InputPartition(split) for split in plan.plan_splits(self._options, start, end)]
+        options = self._options
+        with closing(open_transport(options)) as transport:
+            start, end = plan.starting_offsets(options, transport), plan.latest_offsets(options, transport)
+            return [InputPartition(split) for split in plan.plan_splits(options, start, end, transport)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark makes one partition where there is none

@@ -67,6 +67,11 @@ class Flusher:
         """How often the log was truncated."""
         return self._cuts
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the log has the segments that it was loaded with, and was not truncated."""
+        return self._names == 1
+
     def wait(self, offset: int, done: Done) -> None:
         """Call `done` once all below `offset` is on disk."""
         if offset <= self.recovery_point:

@@ -15,6 +15,7 @@ take its place in `.swap`. Directories end in `-delete`, `-future` or `-stray`, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 LOG = ".log"
@@ -83,6 +84,11 @@ def segment_file(base_offset: int, suffix: str, marker: str = "") -> str:
 def parse_segment_file(name: str) -> SegmentFile | None:
     match = _SEGMENT_FILE.fullmatch(name)
     return SegmentFile(int(match[1]), match[2], match[3] or "") if match else None
+
+
+def segment_files(names: Iterable[str]) -> list[SegmentFile]:
+    """Those of the names in a partition directory that are files of segments."""
+    return [file for file in map(parse_segment_file, names) if file is not None]
 
 
 def parse_partition_dir(name: str) -> TopicPartition | None:

@@ -15,9 +15,12 @@ from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 
 
-def clean_up(fs: FileSystem, directory: str, config: LogConfig, now_ms: int) -> list[Segment]:
-    """The segments of the directory, after all leftovers are dealt with."""
-    files = _segment_files(fs, directory)
+def clean_up(
+    fs: FileSystem, directory: str, config: LogConfig, now_ms: int, files: list[SegmentFile] | None = None
+) -> list[Segment]:
+    """The segments of the directory, after all leftovers are dealt with. `files`: those in it, where they are known."""
+    if files is None:
+        files = _segment_files(fs, directory)
     swaps = _undo_incomplete(fs, directory, files)
     if swaps:
         _finish_swaps(fs, directory, swaps)
@@ -31,8 +34,7 @@ def clean_up(fs: FileSystem, directory: str, config: LogConfig, now_ms: int) -> 
 
 
 def _segment_files(fs: FileSystem, directory: str) -> list[SegmentFile]:
-    parsed = (layout.parse_segment_file(name) for name in fs.list_dir(directory))
-    return [file for file in parsed if file is not None]
+    return layout.segment_files(fs.list_dir(directory))
 
 
 def _undo_incomplete(fs: FileSystem, directory: str, files: list[SegmentFile]) -> list[SegmentFile]:

@@ -93,6 +93,7 @@ class Log:
             tuple[int, Segment]
         ] = []  # (when, what): files renamed and waiting to be unlinked
         self.flusher = Flusher(self, runtime, recovery_point)
+        self.closed_at: int | None = None  # where a clean stop ended it, with all its files on disk
         self.losses: list[Loss] = []  # on record beside it and not acknowledged, when it was loaded
         self.notices: list[str] = []  # what loading it has to say besides
 
@@ -571,6 +572,12 @@ class Log:
         except OSError as error:
             raise self.dir.fail(error, f"deleting files of {self.partition}") from error
         return len(due)
+
+    @property
+    def is_as_closed(self) -> bool:
+        """Whether nothing has changed since the last clean stop, so that there is nothing to bring to disk."""
+        is_same = self.closed_at == self.end_offset and self.flusher.is_untouched
+        return is_same and not self._deletions and not self.epochs.is_behind
 
     def close(self) -> None:
         """Flush, trim the indexes and close all files: a clean stop."""

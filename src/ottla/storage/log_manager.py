@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -31,6 +32,10 @@ from ottla.storage.recovery import load_log
 from ottla.storage.relocation import Relocation
 
 _logger = logging.getLogger(__name__)
+
+_SHORT_BYTES = 1 << 20  # of a log that is read by one thread with many others
+
+_STOP_WORKERS = 8  # for each directory: they wait for syncs, of which the disk does many at once
 
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
 
@@ -76,7 +81,7 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
-        self._doomed: list[tuple[int, LogDir, str]] = []  # (when, where, path) of `-delete` directories
+        self._doomed: deque[tuple[int, LogDir, str]] = deque()  # (when, where, path) of `-delete` directories
         self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
         self.unfinished_moves: dict[
             TopicPartition, LogDir
@@ -144,10 +149,16 @@ class LogManager:
             if on_progress:
                 on_progress(done, len(work), item[1])
 
-        # After a clean stop nothing is recovered: threads would only hand the interpreter to and fro (half the speed).
-        unclean = sum(not opened.clean for opened in self._opened)
-        workers = max(1, self._config.num_recovery_threads_per_data_dir * unclean)
-        results = self._runtime.map_blocking(lambda item: self._load(*item), work, workers, report)
+        # Where little is read, threads would only hand the interpreter to and fro (half the speed).
+        unclean = {id(opened.dir) for opened in self._opened if not opened.clean}
+        short: list[tuple[OpenedDir, str]] = []
+        long: list[tuple[OpenedDir, str]] = []
+        for item in work:
+            is_short = id(item[0].dir) not in unclean or self._is_short(*item)
+            (short if is_short else long).append(item)
+        workers = max(1, self._config.num_recovery_threads_per_data_dir * len(unclean))
+        results = self._runtime.map_blocking(lambda item: self._load(*item), short, 1, report)
+        results += self._runtime.map_blocking(lambda item: self._load(*item), long, workers, report)
         for (opened, name), log, error in results:
             if log is not None:
                 other = self._logs.get(log.partition)
@@ -156,6 +167,15 @@ class LogManager:
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _is_short(self, opened: OpenedDir, name: str) -> bool:
+        """Whether a log that must be recovered has hardly begun: most partitions of a large broker."""
+        try:
+            return (
+                self._fs.size(f"{opened.dir.path}/{name}/{layout.segment_file(0, layout.LOG)}") < _SHORT_BYTES
+            )
+        except OSError:
+            return False
 
     def _note_lost_partitions(self, there: set[TopicPartition]) -> None:
         """Of those whose topic is still known; they will be made anew, empty, where they were."""
@@ -181,7 +201,7 @@ class LogManager:
         is_new = one.partition not in (self._dir_of(one).recovery_points or {})
         kept, dropped = (one, other) if is_new else (other, one)
         self._logs[dropped.partition] = dropped
-        self.plan_removal(dropped.partition)()
+        self.plan_removal([dropped.partition])()
         return kept
 
     def _fail_dir(self, log_dir: LogDir, error: BrokerError) -> None:
@@ -353,6 +373,10 @@ class LogManager:
         log.use_handles(self.handles)
         return log
 
+    def home_of(self, partition: TopicPartition) -> LogDir:
+        """Where a partition lies, or will after `plan_new`."""
+        return self._homes[partition]
+
     def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:
         """Where the log of a partition will lie, if it is ever made here."""
         if partition not in self._logs:
@@ -451,33 +475,43 @@ class LogManager:
     def delete(self, partition: TopicPartition) -> None:
         """Take a log out. Its directory is renamed now and removed after file.delete.delay.ms."""
         log_dir = self._logs[partition].dir
-        self.plan_removal(partition)()
+        self.plan_removal([partition])()
         self.checkpoint(log_dir)
 
-    def plan_removal(self, partition: TopicPartition, mark: str = layout.DELETE_DIR) -> Callable[[], None]:
-        """Take a log out. What is returned closes and renames its files, and may run on any thread; the directory's
-        checkpoint is to be written after it. With the mark `-stray` the files stay for the user to look at."""
-        log = self._logs.pop(partition)
-        self._homes.pop(partition, None)
-        self.cleaner.forget(partition)
-        opened = self._dir_of(log)
-        was_cleaned = opened.cleaned.pop(partition, None) is not None
-        cleaned = dict(opened.cleaned)
-        path = self._marked_path(log, mark)
+    def plan_removal(
+        self, partitions: Collection[TopicPartition], mark: str = layout.DELETE_DIR
+    ) -> Callable[[], None]:
+        """Take logs of one directory out. What is returned closes and renames their files, and may run on any thread;
+        the directory's checkpoint is to be written after it. With the mark `-stray` the files stay for the user to
+        look at."""
+        logs = [self._logs.pop(partition) for partition in partitions]
+        paths = [self._marked_path(log, mark) for log in logs]
+        opened = self._dir_of(logs[0])
+        were_cleaned = False
+        for partition in partitions:
+            self._homes.pop(partition, None)
+            self.cleaner.forget(partition)
+            were_cleaned = opened.cleaned.pop(partition, None) is not None or were_cleaned
+        cleaned = dict(opened.cleaned) if were_cleaned else {}
 
         def remove() -> None:
-            log.abandon()
+            for log, path in zip(logs, paths, strict=True):
+                log.abandon()
+                try:
+                    self._fs.rename(log.path, path)
+                except OSError as error:
+                    raise opened.dir.fail(error, f"deleting {log.partition}") from error
             try:
-                self._fs.rename(log.path, path)
-                self._fs.sync_dir(log.dir.path)
+                self._fs.sync_dir(opened.dir.path)
             except OSError as error:
-                raise log.dir.fail(error, f"deleting {partition}") from error
-            if was_cleaned:
-                with contextlib.suppress(DiskFullError):  # what it says of a log that is gone is no harm
+                raise opened.dir.fail(error, f"deleting {logs[0].partition}") from error
+            if were_cleaned:
+                with contextlib.suppress(DiskFullError):  # what it says of logs that are gone is no harm
                     opened.write(layout.CLEANER_OFFSETS, cleaned)
             if mark == layout.DELETE_DIR:
-                due_ms = self._runtime.monotonic_ms() + log.config.file_delete_delay_ms
-                self._doomed.append((due_ms, log.dir, path))
+                now_ms = self._runtime.monotonic_ms()
+                for log, path in zip(logs, paths, strict=True):
+                    self._doomed.append((now_ms + log.config.file_delete_delay_ms, opened.dir, path))
 
         return remove
 
@@ -513,10 +547,14 @@ class LogManager:
     def take_doomed(self) -> list[tuple[LogDir, str]]:
         """The `-delete` directories whose delay is over, for the caller to remove."""
         now_ms = self._runtime.monotonic_ms()
-        due = [entry for entry in self._doomed if entry[0] <= now_ms]
-        for entry in due:
-            self._doomed.remove(entry)
-        return [(log_dir, path) for _, log_dir, path in due]
+        due = []
+        for _ in range(len(self._doomed)):  # one by one: other threads add to it
+            entry = self._doomed.popleft()
+            if entry[0] <= now_ms:
+                due.append(entry[1:])
+            else:
+                self._doomed.append(entry)
+        return due
 
     def expire_producers(self) -> None:
         now_ms = self._runtime.now_ms()
@@ -596,11 +634,10 @@ class LogManager:
     def close(self) -> list[str]:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped, and told."""
         clean: list[str] = []
-        failed: set[int] = set()
-        results = self._runtime.map_blocking(
-            lambda log: log.close(), self.logs.values(), self._config.num_recovery_threads_per_data_dir
-        )
-        failed |= {id(log.dir) for log, _, error in results if error is not None}
+        changed = [log for log in self.logs.values() if not log.is_as_closed]
+        workers = max(_STOP_WORKERS, self._config.num_recovery_threads_per_data_dir)
+        results = self._runtime.map_blocking(lambda log: log.close(), changed, workers * len(self._opened))
+        failed = {id(log.dir) for log, _, error in results if error is not None}
         self.checkpoint()
         for log in self._logs.values():
             log.abandon()

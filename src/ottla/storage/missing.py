@@ -51,8 +51,10 @@ class Missing:
         return [loss for loss in self.known if not loss.is_acknowledged]
 
     def explains(self, first_offset: int, end_offset: int) -> bool:
-        """Whether all these offsets are on record as lost."""
-        return not losses.uncovered(first_offset, end_offset, self.known)
+        """Whether all these offsets are on record as lost, and the log was to go on behind them. Where a recovery found
+        them missing it was to end: if something still follows, that recovery was cut short."""
+        known = [loss for loss in self.known if loss.found_by != losses.RECOVERY]
+        return not losses.uncovered(first_offset, end_offset, known)
 
     # -- what is cut
 
@@ -90,11 +92,12 @@ class Missing:
 
     def setting_aside(self, segment: Segment, why: str) -> None:
         """A segment that does not belong here is about to go."""
-        losses.begin(self._fs, self._path)
         kept_in = self._keep(segment, 0, segment.size, why)
         self.notices.append(f"{segment.path(layout.LOG)}: {why}; kept aside in {kept_in}")
 
     def _keep(self, segment: Segment, position: int, end: int, why: str) -> str:
+        # Bytes that are kept without it would say that gaps were left on purpose.
+        losses.begin(self._fs, self._path)
         path = f"{self._path}/{quarantine.file_name(segment.base_offset)}"
         log = f"{self._path}/{layout.segment_file(segment.base_offset, layout.LOG)}"
         quarantine.keep(self._fs, log, [Piece(position, end, why)], path)

@@ -91,9 +91,10 @@ def rebuild(
     start_offset: int,
     end_offset: int,
     now_ms: int,
+    taken: list[int] | None = None,
 ) -> None:
     """State as of `end_offset`: the newest snapshot below it, then the batches since. Indexes are not touched."""
-    snapshots.load_latest(fs, directory, producers, start_offset, end_offset, now_ms)
+    snapshots.load_latest(fs, directory, producers, start_offset, end_offset, now_ms, taken)
     if producers.end_offset < end_offset:
         for segment in segments.between(producers.end_offset, end_offset):
             replay_segment(producers, segment)

@@ -24,7 +24,7 @@ from ottla.storage import (
     strangers,
 )
 from ottla.storage.handles import HandlePool
-from ottla.storage.layout import TopicPartition
+from ottla.storage.layout import SegmentFile, TopicPartition
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
@@ -97,6 +97,10 @@ class _Loader:
         self._recovery_point = recovery_point
         self._start_offset = start_offset
         names = self._fs.list_dir(path)
+        self._files = layout.segment_files(names)
+        self._has_changed = False  # files, by loading them;
+        self._has_cut = False  # and that for good: records are gone, or under another name
+        self._taken: list[int] | None = None  # the offsets of snapshots, as long as they are known
         # Repairs once left gaps on purpose, with the bytes they took out beside them, and put nothing on record.
         repaired = losses.FILE not in names and any(map(quarantine.is_pieces, names))
         self._may_have_gaps = may_have_gaps or repaired
@@ -107,7 +111,7 @@ class _Loader:
         self._epochs = self._load_epochs()
         expected = Expected(None, 0)
         if witness is not None:
-            expected = expect(witness, names, self._epochs.entries, clean=clean)
+            expected = expect(witness, self._files, self._epochs.entries, clean=clean)
         on_record = losses.FILE in names
         self._missing = Missing(
             self._fs, path, self._now_ms, found_by, expected, start_offset=start_offset, on_record=on_record
@@ -123,7 +127,8 @@ class _Loader:
         self._epochs.truncate_from_start(start_offset)
         active = self._segments.active
         active.open_for_append(self._config)
-        snapshots.delete_after(self._fs, self._path, end_offset)  # they tell of records that are gone
+        # Those that are gone tell of records that are.
+        snapshots.delete_after(self._fs, self._path, end_offset, self._snapshots())
         self._bring_producers_to(start_offset, end_offset)
         recovery_point = (
             end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset)
@@ -143,16 +148,36 @@ class _Loader:
             topic_id=self._load_topic_id(),
             handles=handles,
         )
-        if not self._clean:
+        if self._must_flush():
             log.flush()
+        # After a clean stop all of it is on disk, and stays so until something is changed.
+        if self._clean and not self._has_changed and (end_offset == 0 or end_offset in self._snapshots()):
+            log.closed_at = end_offset
         log.losses = self._missing.open
         log.notices = self._missing.notices
         return log
 
+    def _must_flush(self) -> bool:
+        """Whether what was recovered is to be on disk before it is served. A log that is whole is as it was before the
+        crash, and is flushed soon (background.py): to sync each of many here would make a start long."""
+        unflushed = self._segments.from_offset(self._recovery_point)
+        return not self._clean and (self._has_cut or len(unflushed) > 1 or self._config.waits_for_flush)
+
+    def _snapshots(self) -> list[int]:
+        if self._taken is None:
+            self._taken = snapshots.offsets(self._fs, self._path)
+        return self._taken
+
     def _load_segments(self) -> int:
         """Bring the segments into order; returns the end offset."""
+        files: list[SegmentFile] | None = self._files
         while True:
-            self._segments = SegmentSet(leftovers.clean_up(self._fs, self._path, self._config, self._now_ms))
+            found = leftovers.clean_up(self._fs, self._path, self._config, self._now_ms, files)
+            self._segments = SegmentSet(found)
+            is_plain = files is not None and not any(file.marker for file in files)
+            self._taken = snapshots.taken_in(files) if files is not None and is_plain else None
+            self._has_changed = self._has_cut = not is_plain
+            files = None  # whoever comes here again has changed them
             unflushed = [] if self._clean else self._segments.from_offset(self._recovery_point)
             self._ends = {
                 segment.base_offset: None if segment in unflushed else quick_end(self._fs, segment)
@@ -160,7 +185,9 @@ class _Loader:
             }
             if self._puts_strangers_right():
                 continue
-            snapshots.delete_strays(self._fs, self._path, self._segments.bases)
+            self._taken = snapshots.delete_strays(
+                self._fs, self._path, self._segments.bases, self._snapshots()
+            )
             try:
                 self._check_flushed()
                 end_offset = self._recover_tail()
@@ -245,6 +272,7 @@ class _Loader:
             for segment in reversed(list(self._segments)):
                 self._drop(segment)
             snapshots.delete_after(self._fs, self._path, -1)
+            self._taken = None
             self._epochs.clear()
         base_offset = self._start_offset
         self._segments.add(Segment(self._fs, self._path, base_offset, self._config, created_ms=self._now_ms))
@@ -258,9 +286,11 @@ class _Loader:
                 self._drop(segment)
                 continue
             cut = self._recover(segment)
+            self._has_cut = self._has_cut or cut
             next_base = self._segments.next_base(segment)
             damaged = next_base is not None and (cut or self._has_gap(segment, next_base))
         if damaged:
+            self._has_cut = True
             self._fs.sync_dir(self._path)
 
     def _has_gap(self, segment: Segment, next_base: int) -> bool:
@@ -276,6 +306,12 @@ class _Loader:
 
     def _recover(self, segment: Segment, flags: int = kernel.CHECK_CRC, *, aside: bool = False) -> bool:
         """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
+        if segment.size == 0 and quick_end(self._fs, segment) is not None:
+            self._ends[segment.base_offset] = segment.base_offset
+            return (
+                False  # most partitions of a large broker are empty: there is nothing to read or to rebuild
+            )
+        self._has_changed = True
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._bring_producers_to(start_offset, segment.base_offset)
         segment.begin_rebuild(self._config, aside=aside)
@@ -290,6 +326,7 @@ class _Loader:
         self._ends[segment.base_offset] = None
         self._producers.end_offset = self._end_of(segment)
         snapshots.take(self._fs, self._path, self._producers)
+        self._taken = None
         return cut
 
     def _bring_producers_to(self, start_offset: int, end_offset: int) -> None:
@@ -297,8 +334,9 @@ class _Loader:
         one batch of each producer, and a client sends again all five that it had under way when the broker died."""
         if self._producers.end_offset != end_offset or not self._producers.producers:
             producer_replay.rebuild(
-                self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms
-            )
+                self._fs, self._path, self._segments, self._producers, start_offset, end_offset, self._now_ms,
+                self._snapshots(),
+            )  # fmt: skip
             return
         self._producers.remove_expired(self._now_ms)
         self._producers.high_watermark_moved(

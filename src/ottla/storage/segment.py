@@ -15,7 +15,7 @@ from ottla.config import LogConfig
 from ottla.errors import LogInUseError, StorageError
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full
+from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full, size_of
 from ottla.storage.handles import HandlePool
 from ottla.storage.locating import LOOKUP_BYTES, Located, Shortcuts, locate
 from ottla.storage.offset_index import OffsetIndex
@@ -86,7 +86,7 @@ class Segment:
         self._shortcuts: Shortcuts = []
         self.writable = False
         log_path = self.path(layout.LOG)
-        self.size = fs.size(log_path) if fs.exists(log_path) else 0
+        self.size = size_of(fs, log_path)
         self.bytes_since_index = 0
         self.index_room = 0
         self.index_full = False
@@ -153,10 +153,11 @@ class Segment:
     # -- writing
 
     def open_for_append(self, config: LogConfig) -> None:
-        """Make this the active segment: indexes preallocated, files writable."""
+        """Make this the active segment: its files are there and may be written to."""
         self._close_file()
         self.writable = True
-        _ = self.file
+        if self.size == 0:
+            _ = self.file  # there may be none yet
         _ = self.max_timestamp  # the index may hold a last entry that only a closed segment has
         self._interval = config.index_interval_bytes
         self.offset_index.open_for_append(config.segment_index_bytes)

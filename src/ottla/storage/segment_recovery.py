@@ -9,7 +9,7 @@ from ottla.errors import CorruptIndexError, CorruptionError
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import layout, producer_replay
-from ottla.storage.fs import FileSystem
+from ottla.storage.fs import FileSystem, size_of
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.parallel_scan import scan_whole
 from ottla.storage.producer_state import ProducerState
@@ -69,16 +69,14 @@ def _note_epochs(rows: array[int], count: int, epochs: LeaderEpochs) -> bool:
 def quick_end(fs: FileSystem, segment: Segment) -> int | None:
     """Where a segment ends, if its indexes are there and sane, and the log ends with a whole batch; else None."""
     if segment.size == 0:  # entries of batches that are gone would lead past the end
-        has_entries = any(fs.exists(path) and fs.size(path) for path in map(segment.path, _INDEXES))
+        has_entries = any(size_of(fs, path) for path in map(segment.path, _INDEXES))
         return None if has_entries else segment.base_offset
-    if not all(fs.exists(segment.path(suffix)) for suffix in (layout.INDEX, layout.TIME_INDEX)):
-        return None
     try:
         segment.offset_index.sanity_check()
         segment.time_index.sanity_check()
         segment.txn_index.sanity_check()
         return segment_end_offset(segment)
-    except CorruptionError:
+    except (CorruptionError, FileNotFoundError):
         return None
 
 

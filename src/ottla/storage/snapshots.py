@@ -6,9 +6,12 @@ recovery point on have to be read again. Its file name is the offset up to which
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ottla.errors import CorruptSnapshotError
 from ottla.storage import layout, producer_snapshot
 from ottla.storage.fs import FileSystem
+from ottla.storage.layout import SegmentFile
 from ottla.storage.producer_state import ProducerState
 
 
@@ -29,24 +32,37 @@ def take(fs: FileSystem, directory: str, producers: ProducerState) -> None:
 
 def offsets(fs: FileSystem, directory: str) -> list[int]:
     """The offsets that have a snapshot, ascending."""
-    parsed = (layout.parse_segment_file(name) for name in fs.list_dir(directory))
-    return sorted(f.base_offset for f in parsed if f and f.suffix == layout.SNAPSHOT and not f.marker)
+    return taken_in(layout.segment_files(fs.list_dir(directory)))
+
+
+def taken_in(files: Iterable[SegmentFile]) -> list[int]:
+    """The same from what lies in the directory."""
+    return sorted(file.base_offset for file in files if file.suffix == layout.SNAPSHOT and not file.marker)
 
 
 def load_latest(
-    fs: FileSystem, directory: str, producers: ProducerState, start_offset: int, end_offset: int, now_ms: int
+    fs: FileSystem,
+    directory: str,
+    producers: ProducerState,
+    start_offset: int,
+    end_offset: int,
+    now_ms: int,
+    taken: list[int] | None = None,
 ) -> None:
     """Start from the newest readable snapshot in (start_offset, end_offset]; from nothing at `start_offset` otherwise.
 
-    Snapshots that cannot be read are removed: what they said is rebuilt from the log.
+    Snapshots that cannot be read are removed: what they said is rebuilt from the log. `taken`: what `offsets` says,
+    where that is known; kept up to date.
     """
-    for offset in reversed(offsets(fs, directory)):
+    taken = offsets(fs, directory) if taken is None else taken
+    for offset in reversed(list(taken)):
         if start_offset < offset <= end_offset:
             path = path_of(directory, offset)
             try:
                 producers.load(producer_snapshot.decode(fs.read_bytes(path), path), offset, now_ms)
             except CorruptSnapshotError:
                 fs.unlink(path)
+                taken.remove(offset)
                 continue
             return
     producers.clear(start_offset)
@@ -58,9 +74,9 @@ def delete_at(fs: FileSystem, directory: str, offset: int) -> None:
         fs.unlink(path_of(directory, offset))
 
 
-def delete_after(fs: FileSystem, directory: str, offset: int) -> None:
+def delete_after(fs: FileSystem, directory: str, offset: int, taken: list[int] | None = None) -> None:
     """Snapshots of a state that a truncation has undone."""
-    for taken_at in offsets(fs, directory):
+    for taken_at in offsets(fs, directory) if taken is None else taken:
         if taken_at > offset:
             fs.unlink(path_of(directory, taken_at))
 
@@ -72,12 +88,12 @@ def delete_before(fs: FileSystem, directory: str, offset: int) -> None:
             fs.unlink(path_of(directory, taken_at))
 
 
-def delete_strays(fs: FileSystem, directory: str, bases: list[int]) -> None:
+def delete_strays(fs: FileSystem, directory: str, bases: list[int], taken: list[int]) -> list[int]:
     """Keep those at a segment's base, and the largest one behind the last segment (a clean stop leaves it)."""
-    taken = offsets(fs, directory)
     keep = set(bases)
     if taken and taken[-1] > max(bases, default=-1):
         keep.add(taken[-1])
     for offset in taken:
         if offset not in keep:
             fs.unlink(path_of(directory, offset))
+    return [offset for offset in taken if offset in keep]

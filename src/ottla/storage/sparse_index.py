@@ -1,8 +1,8 @@
 """What the offset index and the time index share: a file of fixed-size entries in ascending order.
 
-The file of the active segment is preallocated with zeros up to its largest size and trimmed to what is used when the
-segment rolls or closes. It is opened on first use, so that thousands of old segments cost no descriptor until somebody
-reads from them.
+The file grows with its entries, and is opened on first use: thousands of partitions that rest cost no descriptor, and
+nothing of theirs is touched when a broker starts and stops. Kafka grows the active segment's file to its largest size
+first, because it maps it; such a file is read as well.
 
 A lookup reads pages of entries with pread, never through a map: where the disk fails, or somebody cut the file, a map
 ends the whole process. Keys grow nearly evenly with their slots, so the page that is guessed first is most often the
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from ottla.errors import CorruptIndexError, IndexFullError
 from ottla.records import kernel
-from ottla.storage.fs import File, FileSystem, is_full
+from ottla.storage.fs import File, FileSystem, is_full, size_of
 from ottla.storage.handles import HandlePool
 
 _PENDING_BYTES = 1024
@@ -67,10 +67,12 @@ class SparseIndex:
     def entries(self) -> int:
         """How many entries there are."""
         if self._entries < 0:
-            size = self._fs.size(self.path) if self._fs.exists(self.path) else 0
-            self._entries = size // self.ENTRY_SIZE
-            self._on_load()
+            self._set_entries(size_of(self._fs, self.path))
         return self._entries
+
+    def _set_entries(self, size: int) -> None:
+        self._entries = size // self.ENTRY_SIZE
+        self._on_load()
 
     @property
     def room(self) -> int:
@@ -216,15 +218,14 @@ class SparseIndex:
             self._write_pending()
 
     def open_for_append(self, max_bytes: int) -> None:
-        """Preallocate: from now on entries may be added."""
+        """From now on entries may be added, and there is a file for them."""
         entries = self.entries
         self.release()
         self._capacity = max(max_bytes // self.ENTRY_SIZE, entries, 1)
         self._writable = True
-        file = self._opened()
-        if file.size() != self._capacity * self.ENTRY_SIZE:
-            file.truncate(self._capacity * self.ENTRY_SIZE)
-        self._close_file()  # opened again with the first entry; most partitions of a large broker rest
+        if not entries and not self._fs.exists(self.path):
+            self._opened()
+            self._close_file()  # opened again with the first entry
 
     def keep_first(self, entries: int) -> None:
         """Forget all entries from slot `entries` on, zeroing them so that no stale one can be read later."""
@@ -252,7 +253,8 @@ class SparseIndex:
         entries = self.entries
         self._write_pending()
         if self._writable:
-            self._opened().truncate(entries * self.ENTRY_SIZE)
+            if size_of(self._fs, self.path) != entries * self.ENTRY_SIZE:
+                self._opened().truncate(entries * self.ENTRY_SIZE)
             self._close_file()
             self._writable = False
 
@@ -266,6 +268,8 @@ class SparseIndex:
         size = self._fs.size(self.path)
         if size % self.ENTRY_SIZE:
             raise CorruptIndexError(f"{self.path}: its size {size} is not a multiple of {self.ENTRY_SIZE}")
+        if self._entries < 0:
+            self._set_entries(size)
 
     def renamed(self, path: str) -> None:
         """The file has a new name; open handles stay valid."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.errors import CorruptIndexError, StorageError
-from ottla.storage.fs import File, FileSystem, is_full
+from ottla.storage.fs import File, FileSystem, is_full, size_of
 
 ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -46,7 +46,7 @@ class TxnIndex:
     @property
     def entries(self) -> list[AbortedTxn]:
         if self._entries is None:
-            data = self._fs.read_bytes(self.path) if self._fs.exists(self.path) else b""
+            data = self._fs.read_bytes(self.path) if size_of(self._fs, self.path) else b""
             self._entries = list(self._parse(data))
             self._written = len(self._entries)
         return self._entries

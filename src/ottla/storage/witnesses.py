@@ -8,11 +8,12 @@ on disk, before retention takes segments out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from ottla.storage import layout
+from ottla.storage.layout import SegmentFile
 from ottla.storage.segment import MAX_RELATIVE_OFFSET
 
 
@@ -51,10 +52,9 @@ class Hole(NamedTuple):
 
 
 def expect(
-    witness: Witness, names: Iterable[str], epochs: Sequence[tuple[int, int]], *, clean: bool
+    witness: Witness, files: Sequence[SegmentFile], epochs: Sequence[tuple[int, int]], *, clean: bool
 ) -> Expected:
-    """From checkpoints, the names in the partition's directory and its leader epochs."""
-    files = [file for file in map(layout.parse_segment_file, names) if file is not None]
+    """From checkpoints, the files in the partition's directory and its leader epochs."""
     taken = [file.base_offset for file in files if file.suffix == layout.SNAPSHOT and not file.marker]
     stopped_at = max(taken, default=None) if clean else None
     if stopped_at is not None and (witness.high_watermark or 0) > stopped_at:

@@ -9,7 +9,7 @@ from ottla.records import batch
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.codec import Codec
 from ottla.records.compression import compress
-from ottla.testing.embedded import EmbeddedBroker
+from tests.reliability.attacks.brokers import Attacked
 from tests.server.bombs import resealed
 from tests.server.wire import PRODUCE, Wire
 
@@ -26,7 +26,7 @@ def packed_batch(codec: Codec, value_bytes: int, records: int = 1) -> bytes:
     return bytes(resealed(data))
 
 
-def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
+def attack(broker: Attacked, seed: int, share: float) -> None:
     """200 batches of 127 MB in one zstd request, 50 in one of gzip, and each has its answer."""
     chance = random.Random(seed)
     value_bytes = max(MIB * 2, int(127 * MIB * share))

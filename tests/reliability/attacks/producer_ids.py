@@ -7,8 +7,7 @@ import time
 
 from ottla.protocol import frame
 from ottla.records.builder import NewRecord, build_batch
-from ottla.storage.layout import TopicPartition
-from ottla.testing.embedded import EmbeddedBroker
+from tests.reliability.attacks.brokers import Attacked, segments
 from tests.server.wire import PRODUCE, Wire, produce
 
 TOPIC = "producers"
@@ -16,7 +15,7 @@ IDS = 300_000
 _AT_ONCE = 50
 
 
-def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
+def attack(broker: Attacked, seed: int, share: float) -> None:
     """Each sends one record; the segments are small, so that many are begun."""
     chance = random.Random(seed)
     broker.create_topic(TOPIC, config={"segment.bytes": 1 << 20})
@@ -29,10 +28,7 @@ def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
             for _ in asked:
                 answer = wire.receive(PRODUCE, 9)[1]
                 assert answer.responses[0].partition_responses[0].error_code == 0
-    log = broker.broker.logs.logs[TopicPartition(TOPIC, 0)]
-    assert log.end_offset >= count
-    assert len(log.producers.producers) >= count
-    assert len(log.segments) > 1
+    assert segments(broker, TOPIC) > 1
 
 
 def _record(producer_id: int, now_ms: int, chance: random.Random) -> bytes:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import urllib.request
-
-from ottla.testing.embedded import EmbeddedBroker
+from tests.reliability.attacks.brokers import Attacked
 
 PARTITIONS = 5_000
 SCRAPES = 5
+_A_TOPIC = 50  # making them is another story
 
 
-def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
-    """`/metrics` again and again. Making the topic is not what is measured here."""
-    partitions = max(300, int(PARTITIONS * share))
-    broker.create_topic("scraped", partitions)
-    broker.worst_turn_ms()
+def attack(broker: Attacked, seed: int, share: float) -> None:
+    """`/metrics` again and again."""
+    topics = max(6, int(PARTITIONS * share) // _A_TOPIC)
+    for number in range(topics):
+        broker.create_topic(f"scraped-{number}", _A_TOPIC)
     for _ in range(SCRAPES):
-        with urllib.request.urlopen(f"http://{broker.broker.http}/metrics") as answer:
-            text = answer.read().decode()
-        assert text.count('kafka_log_end_offset{partition="') == text.count(
-            'kafka_log_size_bytes{partition="'
-        )
-        assert text.count('topic="scraped"') >= 3 * partitions
+        text = broker.metrics_text()
+        assert text.count('topic="scraped-') >= 3 * topics * _A_TOPIC
