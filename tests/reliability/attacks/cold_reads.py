@@ -10,7 +10,7 @@ import random
 from ottla.protocol import frame
 from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.records.builder import NewRecord, build_batch
-from ottla.testing.embedded import EmbeddedBroker
+from tests.reliability.attacks.brokers import Attacked
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce
 
 TOPIC = "far"
@@ -22,7 +22,7 @@ CLIENTS = 20
 _RECORDED_MS = 1_700_000_000_000
 
 
-def attack(broker: EmbeddedBroker, seed: int, share: float) -> None:
+def attack(broker: Attacked, seed: int, share: float) -> None:
     """A topic of the smallest batches that has no index: each lookup goes through the whole segment."""
     chance = random.Random(seed)
     config = {"index.interval.bytes": 2**31 - 1, "segment.bytes": 2**30, "retention.ms": -1}
@@ -60,7 +60,7 @@ def _by_time(timestamp: int) -> ListOffsetsRequest:
     )
 
 
-def _forget_pages(broker: EmbeddedBroker) -> None:
+def _forget_pages(broker: Attacked) -> None:
     """As if nobody had read the files for a long time, where they lie on a disk."""
     for path in glob.glob(f"{broker.data}/{TOPIC}-0/*"):
         fd = os.open(path, os.O_RDONLY)

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from ottla.config import BrokerConfig
 from tests.reliability.attacks import (
     cold_reads,
-    expiring_polls,
     fetch_sessions,
     group_members,
     group_metadata,
@@ -49,7 +48,6 @@ ATTACKS: dict[str, Attack] = {
     "old messages": old_messages.attack,
     "stalled requests": stalled_requests.attack,
     "long polls": long_polls.attack,
-    "expiring polls": expiring_polls.attack,
     "cold reads": cold_reads.attack,
     "unread answers": unread_answers.attack,
     "scrapes": scrapes.attack,
