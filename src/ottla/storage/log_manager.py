@@ -427,7 +427,7 @@ class LogManager:
                 log.config = config
 
     def write_recovery_point(self, log: Log) -> None:
-        """Put it on disk, whatever the disk thinks of that: something is about to be cut (see truncation.py)."""
+        """Put it on disk, whatever the disk thinks: something is about to be cut (see truncation.py)."""
         write = self.plan_checkpoint(log.dir, must=True)
         if write is not None:
             write()
