@@ -200,7 +200,7 @@ class Session:
         call.received_ns = now_ns
         self._waiting.append(call)
         self.handle(call, route)
-        if call.is_slow and call.parts is None:
+        if call.is_slow and not call.is_answered:
             self._pause("work")
         if self._done_ns - before_ns > RESOLUTION_NS:
             self._watch.note(call, self._done_ns - before_ns)
