@@ -19,6 +19,7 @@ FIGURES = {
     "recovery": 2,
     "lookup": 2,
     "partitions": 1,
+    "many_partitions": 5,
     "compaction": 1,
     "verify": 2,
     "memory": 3,

@@ -27,6 +27,8 @@ OURS = "ottla.decompression.max.bytes"
 DIFFERENT = {
     "broker.id",
     "controller.listener.names",
+    "group.consumer.max.size",
+    "group.max.size",
     "listeners",
     "log.dirs",
     "node.id",
@@ -66,7 +68,8 @@ def test_a_topics_settings_are_described_as_kafka_describes_them(image: ClusterI
 def test_a_brokers_settings_are_described_as_kafka_describes_them(image: ClusterImage) -> None:
     ours = as_kafka_says_it(broker_config_views(image, 1, KAFKA["static"]))
     assert ours.pop("ottla.serve.open")[1:4] == [ConfigSource.DEFAULT, True, False]
-    assert ours.pop("ottla.max.partitions")[1:4] == [ConfigSource.DEFAULT, True, False]
+    for limit in ("partitions", "groups", "committed.offsets", "producer.ids", "transactional.ids"):
+        assert ours.pop(f"ottla.max.{limit}")[1:4] == [ConfigSource.DEFAULT, True, False]
     del ours[OURS]
     kafkas = KAFKA["described"]["broker"]
     assert ours.keys() == kafkas.keys()

@@ -19,6 +19,7 @@ FLOORS = ("api", "cluster", "coordinator", "protocol", "records", "replica", "se
 # For Spark, for tools, for tests, or where nothing is compiled.
 NOT_FOR_BROKERS = {
     "ottla.records.arrow_kernel",
+    "ottla.cluster.stopped",
     "ottla.records.check_kernel",
     "ottla.records.pack_kernel",
     "ottla.records.varints",

@@ -55,6 +55,15 @@ def test_many_requests_in_one_packet_are_all_answered(wire: Wire) -> None:
     assert [wire.receive(API_VERSIONS, 3)[0] for _ in range(count)] == list(range(count))
 
 
+@pytest.mark.parametrize("version", range(4))
+def test_an_old_fetch_that_is_answered_at_once_does_not_stop_the_connection(wire: Wire, version: int) -> None:
+    """Such a fetch may have to be converted, and then no more is read until it is."""
+    asked = [wire.send(FETCH, version, fetch(TOPIC, offset)) for offset in (0, 7, 0)]
+    asked.append(wire.send(API_VERSIONS, 3, api_versions()))
+    assert [wire.receive(FETCH, version)[0] for _ in range(3)] == asked[:3]
+    assert wire.receive(API_VERSIONS, 3)[0] == asked[3]
+
+
 def test_more_waiting_requests_than_one_connection_may_have_wait_for_their_turn(
     broker: EmbeddedBroker, wire: Wire
 ) -> None:

@@ -53,7 +53,7 @@ class BrokerConfig(ServingConfig):
         ("log.dir",))
     num_recovery_threads_per_data_dir: int = broker_key(
         "num.recovery.threads.per.data.dir", INT, 2, between(1, 1000),
-        "How many threads recover the larger partitions of one directory at start. At a stop eight flush, or as many.")
+        "How many threads recover the larger partitions of one directory at start; at a stop eight flush, or as many.")
     log_flush_scheduler_interval_ms: int = broker_key(
         "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
         "The longest time between two looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")

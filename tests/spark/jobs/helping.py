@@ -31,12 +31,11 @@ class Here(SparkMaster):
     """A place where jobs run that is there already, and stays."""
 
     def __init__(self, spark: SparkSession) -> None:
-        super().__init__()
-        self._spark = spark
+        object.__setattr__(self, "spark", spark)  # of a frozen class with slots
 
     @contextmanager
     def session(self, job: str) -> Iterator[SparkSession]:
-        yield self._spark
+        yield self.spark  # type: ignore[attr-defined]
 
 
 def target_at(path: Path) -> DataDir | Partition:
