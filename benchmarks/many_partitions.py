@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,8 @@ _CPU_CLOCK = 2  # as clock_getcpuclockid(3) makes its numbers out of a process i
 def run(bench: Bench) -> list[Figure]:
     """Every partition has a record that is new since the last stop, which is as bad as it gets."""
     count = bench.scale.many_partitions
-    broker = Child(bench.directory("many") / "data")
+    directory = bench.directory("many")
+    broker = Child(directory / "data")
     try:
         broker.start()
         names = {f"many-{first}": min(_AT_ONCE, count - first) for first in range(0, count, _AT_ONCE)}
@@ -40,6 +42,7 @@ def run(bench: Bench) -> list[Figure]:
         again_s = _timed(broker.stop)
     finally:
         broker.close()
+        shutil.rmtree(directory)
     what = f"{count:,} partitions with a new record in each"
     return [
         _figure(f"{what}: stop", max(stop_s, again_s), "s", _STOP_S),
