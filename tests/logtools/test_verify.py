@@ -179,13 +179,24 @@ def test_a_wrong_epoch_in_the_checkpoint_is_blamed_on_the_checkpoint(log_dir: Pa
 # -- what a kill -9 or a running writer leaves
 
 
-def test_an_open_log_has_only_notes(tmp_path: Path) -> None:
+def test_an_open_log_is_as_good_as_a_closed_one(tmp_path: Path) -> None:
+    manager = open_manager(tmp_path)
+    fill(manager.get_or_create(ORDERS))
+    assert check(tmp_path) == []
+    manager.abandon()
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_an_index_that_kafka_has_grown_for_its_active_segment_has_only_a_note(
+    tmp_path: Path, suffix: str
+) -> None:
     manager = open_manager(tmp_path)
     log = manager.get_or_create(ORDERS)
     fill(log)
-    found = check(tmp_path)
-    assert {f.code for f in found} == {"zero-tail"}
-    assert {f.level for f in found} == {"note"}
+    index = Path(log.segments.active.path(suffix))
+    with index.open("ab") as file:
+        file.write(bytes(12 * 8 * 10))
+    assert [(f.level, f.code, f.file) for f in check(tmp_path)] == [("note", "zero-tail", str(index))]
     manager.abandon()
 
 

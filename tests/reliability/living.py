@@ -48,13 +48,14 @@ class Living(Story):
 
     def _cut(self, _: Tracked) -> None:
         image = random_crash(self.history, Random(self.rng.random()))
+        known = {key: log.losses for key, log in self.manager.logs.items()}
         self.manager.abandon()
         self.runtime.forget_pending()
         self.disk = SimulatedDisk(image, self.runtime.now_ms)
         self.manager = open_manager(self.disk, self.runtime, TOPICS)
         self.history = self.disk.record()
         for tracked in self.tracked.values():
-            held = power_loss.hold(self, self.manager, tracked.promise)
+            held = power_loss.hold(self, self.manager, tracked.promise, known[tracked.promise.partition])
             log = self.log_of(tracked)
             start = log.start_offset
             before = [written for written in tracked.writer.batches if written.last < start]

@@ -307,11 +307,26 @@ def test_recovery_is_written_down_so_that_it_is_not_done_again(broker: Broker) -
     manager = broker.open()
     append(manager.get_or_create(A), 5)
     manager.abandon()
-    manager = broker.open()
-    manager.logs[A].flush()
-    manager.checkpoint()
-    manager.abandon()
+    broker.open().abandon()
     assert broker.checkpoint(layout.RECOVERY_POINTS) == {A: 5}
+
+
+def test_what_was_found_after_a_kill_is_on_disk_before_it_is_served(broker: Broker) -> None:
+    manager = broker.open()
+    append(manager.get_or_create(A), 5)
+    append(manager.get_or_create(B), 3)
+    manager.abandon()
+    manager = broker.open()
+    assert {str(key): log.recovery_point for key, log in manager.logs.items()} == {"a-0": 5, "b-0": 3}
+    manager.abandon()
+
+
+def test_a_log_that_was_made_holds_no_file_until_it_is_taken_in(broker: Broker) -> None:
+    manager = broker.open()
+    log = manager.plan_new(A, uuid.uuid4(), 0)()
+    assert not log.segments.active.is_open
+    append(manager.add(log), 1)
+    manager.close()
 
 
 @pytest.mark.parametrize("name", [layout.RECOVERY_POINTS, layout.HIGH_WATERMARKS, layout.LOG_START_OFFSETS])

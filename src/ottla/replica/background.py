@@ -62,17 +62,6 @@ class Background:
         interval_ms = config.replica_high_watermark_checkpoint_interval_ms
         self._set("high watermarks", interval_ms, interval_ms, self._write_high_watermarks)
 
-    def flush_recovered(self) -> None:
-        """Bring to disk what the start has found above recovery points, so that it need not be recovered again."""
-
-        def step(partition: Partition, log: Log, go_on: Callable[[], None]) -> bool:
-            if log.recovery_point >= log.end_offset:
-                return True
-            self._on_lane(partition, lambda log: log.flush(), go_on, "flush of what was recovered")
-            return False
-
-        self._walk(step, _nothing)
-
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed; of those here only the cleaner's rest can change while it runs."""
         self._config = config

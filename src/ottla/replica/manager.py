@@ -82,7 +82,6 @@ class ReplicaManager:
         self._assignments.apply(old, new)
         if old is None:
             self._background.start()
-            self.when_ready(self._background.flush_recovered)
         self.when_ready(lambda: self._background.look_for_flushes(self._assignments.shortest_flush_ms))
 
     def configure_broker(self, config: BrokerConfig) -> None:

@@ -33,7 +33,7 @@ from ottla.storage.relocation import Relocation
 
 _logger = logging.getLogger(__name__)
 
-_STOP_WORKERS = 8  # for each directory: they wait for syncs, of which the disk does many at once
+_SYNC_WORKERS = 8  # for each directory: they wait for syncs, of which the disk does many at once
 
 Progress = Callable[[int, int, str], None]  # logs done, logs in all, the last one's name
 
@@ -82,6 +82,7 @@ class LogManager:
         try:
             self._open_dirs()
             self._load_all(on_progress)
+            self._flush_recovered()
         except BrokerError:
             self.abandon()
             raise
@@ -151,6 +152,19 @@ class LogManager:
                 self._fail_dir(opened.dir, error)
             elif error is not None:
                 raise StorageError(f"{opened.dir.path}/{name} cannot be loaded: {error}") from error
+
+    def _flush_recovered(self) -> None:
+        """What was found above the recovery points is on disk before anybody is served: it must not be lost later, when
+        the power goes, after it was found to be there."""
+        unflushed = [log for log in self.logs.values() if log.recovery_point < log.end_offset]
+        if unflushed:
+            # One that fails has taken its directory offline.
+            self._runtime.map_blocking(lambda log: log.flush(), unflushed, self._sync_workers)
+
+    @property
+    def _sync_workers(self) -> int:
+        each = max(_SYNC_WORKERS, self._config.num_recovery_threads_per_data_dir)
+        return each * len(self._opened)
 
     def _note_lost_partitions(self, there: set[TopicPartition]) -> None:
         """Of those whose topic is still known; they will be made anew, empty, where they were."""
@@ -337,6 +351,7 @@ class LogManager:
             except OSError as error:
                 log.abandon()
                 raise log_dir.refuse(error, f"creating {partition}") from error
+            log.release()  # many may be made before the first of them is taken in, and counted by a pool
             return log
 
         return make
@@ -535,8 +550,7 @@ class LogManager:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped, and told."""
         clean: list[str] = []
         changed = [log for log in self.logs.values() if not log.is_as_closed]
-        workers = max(_STOP_WORKERS, self._config.num_recovery_threads_per_data_dir)
-        results = self._runtime.map_blocking(lambda log: log.close(), changed, workers * len(self._opened))
+        results = self._runtime.map_blocking(lambda log: log.close(), changed, self._sync_workers)
         failed = {id(log.dir) for log, _, error in results if error is not None}
         self.checkpoint()
         for log in self._logs.values():

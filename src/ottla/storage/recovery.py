@@ -158,8 +158,8 @@ class _Loader:
         return log
 
     def _must_flush(self) -> bool:
-        """Whether what was recovered is to be on disk before it is served. A log that is whole is as it was before the
-        crash, and is flushed soon (background.py): to sync each of many here would make a start long."""
+        """Whether what was recovered is flushed right here. A log that is whole is as it was before the crash: whoever
+        opens many flushes those together (log_manager.py), because to sync one after the other takes long."""
         unflushed = self._segments.from_offset(self._recovery_point)
         return not self._clean and (self._has_cut or len(unflushed) > 1 or self._config.waits_for_flush)
 
