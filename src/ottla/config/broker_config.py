@@ -97,7 +97,7 @@ class BrokerConfig(ServingConfig):
         "producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, at_least(1),
         "How often expired producers are looked for; for tests.")
     max_producer_ids: int = broker_key(
-        "ottla.max.producer.ids", INT, 200_000, at_least(1),
+        "ottla.max.producer.ids", INT, 100_000, at_least(1),
         "ottla's own: how many producers all partitions together remember, 400 to 1,200 bytes each; beyond that the "
         "partitions that remember most forget those that were silent for the longest time, as if they had expired.")
     # fmt: on

@@ -25,7 +25,7 @@ FRAME_GRACE_NS = 30 * 10**9
 SLOWEST_WANTED_BYTES_PER_S = 128 * 1024
 WANTED_GRACE_NS = 3 * 10**9
 SYSTEMS_CHOICE = -1
-UNSENT_PART: Final = 4  # of the memory for requests, so much may be held by answers that clients do not read
+UNSENT_PART: Final = 5  # of the memory for requests, so much may be held by answers that clients do not read
 # What a reader on the same machine has not taken yet stays in the processor's cache if it is little: four readers of 1
 # MiB at a time cost a quarter less than with the megabytes that the system chooses. Far away, those are needed.
 LOCAL_SEND_BYTES = 256 << 10

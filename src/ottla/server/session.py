@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_WAITING_CALLS: Final = 64
 MAX_HELD_BYTES: Final = 256 << 10  # of answers made in one turn before they are given to the transport
+MAX_UNSENT_BYTES: Final = 16 << 10  # of answers that wait in memory before no more is read
 MAX_COPIED_BYTES: Final = 16 << 10  # of small answers that leave together
 # Then other connections have theirs: a megabyte of tiny requests takes a minute. When many have much to do, each gets
 # one request a turn.
@@ -81,6 +82,7 @@ class Session:
         peer = transport.get_extra_info("peername")
         self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.active_ns = self._clock_ns()
+        transport.set_write_buffer_limits(MAX_UNSENT_BYTES)
         if not self._listener.opened(self):
             self.abort()
 

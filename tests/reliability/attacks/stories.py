@@ -65,6 +65,9 @@ ALL_AT_ONCE = "all at once"
 MIB = 1 << 20
 BUDGET_BYTES = BrokerConfig().queued_max_request_bytes
 SLACK_BYTES = 64 * MIB
+# What the limits of docs/reliability.md let these make the broker remember: most of it 100,000 producers.
+REMEMBERING = {"made-up ids"}
+REMEMBERED_BYTES = 100 * MIB
 PATIENCE_S = 900.0
 WAIT_MS = 100.0  # that the good client may have to wait at the full size
 
@@ -109,7 +112,8 @@ def run_outside(
         worst_ms = worst_turn_ms(turns, broker.turn_counts()) if len(attacks) > 1 else broker.worst_turn_ms()
         measured = Measured(worst_ms, memory.grown_bytes)
         assert measured.worst_turn_ms <= bound_ms, f"{measured}; the broker said:\n{broker.log_text()}"
-        assert measured.memory_bytes < BUDGET_BYTES + SLACK_BYTES, str(measured)
+        remembered_bytes = REMEMBERED_BYTES if REMEMBERING & attacks.keys() else 0
+        assert measured.memory_bytes < BUDGET_BYTES + SLACK_BYTES + remembered_bytes, str(measured)
         return measured
 
 
