@@ -52,6 +52,9 @@ class Transport:
     def get_extra_info(self, name: str) -> Any:
         return ("127.0.0.1", 50_000)
 
+    def set_write_buffer_limits(self, high: int) -> None:
+        """It is full when the input says so, not when so many bytes wait."""
+
     def writelines(self, parts: list[Any]) -> None:
         self.write(b"".join(parts))
 

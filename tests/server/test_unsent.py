@@ -66,7 +66,7 @@ def test_clients_that_ask_for_large_answers_and_do_not_read_are_closed_at_the_li
         for number in range(TOPICS):  # long names: much to send, and little to do for it
             broker.create_topic(f"{number:03}" * 80)
         unsent = broker.broker.listener.unsent
-        assert unsent.limit_bytes == 2 * MIB
+        assert unsent.limit_bytes == 8 * MIB // 5
         deaf = [stack.enter_context(Wire(broker, receive_buffer_bytes=4096)) for _ in range(60)]
         with Wire(broker) as good:
             for wire in deaf:

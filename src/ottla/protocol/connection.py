@@ -77,6 +77,11 @@ class FrameReader:
         """The memory that it holds for that."""
         return self._charged_bytes
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether an unfinished frame has a buffer of its own, with room for more of it."""
+        return self._end < self._charged_bytes and self._end - self._start < self._needed_bytes
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes go. Valid until `buffer_updated`; other connections use the same one."""
         if self._charged_bytes:

@@ -90,9 +90,12 @@ class Session:
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._watch.enter()
         self._reader.buffer_updated(nbytes)
         self.received_bytes += nbytes
+        if self.frame_began_ns and self._reader.is_filling:
+            self.active_ns = self._clock_ns()
+            return  # a megabyte comes in many pieces
+        self._watch.enter()
         self.active_ns = self._clock_ns()
         if self._watch.is_long():  # a thousand connections may have something in one turn of the loop
             self._leave_to_others()
