@@ -146,7 +146,10 @@ def test_aborted_transactions_are_listed(written: Written) -> None:
 
 def test_snapshots_hold_every_producer(written: Written) -> None:
     for topic, partition in written.partitions.items():
-        latest = written.files(topic, ".snapshot")[-1]
+        snapshots = written.files(topic, ".snapshot")
+        if not partition.producers and not snapshots:
+            continue  # there is nothing to write down
+        latest = snapshots[-1]
         assert int(latest.stem) == partition.log.end_offset
         kept = {entry["producerId"]: entry for entry in written.others.files[str(latest)].entries}
         assert set(kept) == set(partition.producers)

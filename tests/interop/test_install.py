@@ -72,5 +72,6 @@ def test_an_sdist_holds_what_is_needed_to_build_and_nothing_else(tmp_path: Path)
         packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
     checkout = checkout_copy(tmp_path / "another")
     sources = {str(path.relative_to(checkout)) for path in (checkout / "src").rglob("*") if path.is_file()}
-    about = {"LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}
+    read = {"CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "SECURITY.md"}
+    about = {*read, "MANIFEST.in", "pyproject.toml", "setup.cfg", "setup.py"}
     assert {name for name in packed if ".egg-info/" not in name} == sources | about
