@@ -308,9 +308,8 @@ class _Loader:
         """Read a segment in full, cut it at its last good batch, rebuild its indexes; True if anything was cut."""
         if segment.size == 0 and quick_end(self._fs, segment) is not None:
             self._ends[segment.base_offset] = segment.base_offset
-            return (
-                False  # most partitions of a large broker are empty: there is nothing to read or to rebuild
-            )
+            # Most partitions of a large broker are empty: there is nothing to read or to rebuild.
+            return False
         self._has_changed = True
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._bring_producers_to(start_offset, segment.base_offset)

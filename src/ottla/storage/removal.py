@@ -13,9 +13,8 @@ from ottla.storage.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.opened_dir import OpenedDir
 
-Doomed = deque[
-    tuple[int, LogDir, str]
-]  # (when, where, path) of `-delete` directories; any thread may add to it
+# (when, where, path) of `-delete` directories; any thread may add to it.
+Doomed = deque[tuple[int, LogDir, str]]
 
 
 def rename(
