@@ -15,7 +15,7 @@ SEED ?= 0
 .PHONY: demo test interop bench lint format soak fuzz docs messages lock release-check clean
 
 demo: $(READY)
-	$(BIN)/python -m ottla.cli.demo
+	$(BIN)/python -m tools.demo
 
 # Three at a time on two cores: tests also wait, for brokers and Spark to start.
 test: $(WHEEL) lint
@@ -46,7 +46,7 @@ fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz
 
 docs: $(READY)
-	$(BIN)/python -m ottla.cli.docs
+	$(BIN)/python -m tools.generate_docs
 	$(BIN)/python -m tests.conversation.page
 	$(BIN)/python tools/import_graph.py --write
 

@@ -10,7 +10,7 @@ from benchmarks.data import COMPACTED, PARTITION, managed, write_keyed_log
 from benchmarks.measure import Bench, Cost, Figure, alternate, clock, mib, touch_memory, warm
 from ottla.config import BrokerConfig
 from ottla.runtime import SystemRuntime
-from ottla.storage import compaction
+from ottla.storage.cleaning import compaction
 
 
 def run(bench: Bench) -> list[Figure]:

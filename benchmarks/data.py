@@ -15,7 +15,7 @@ from ottla.records.builder import build_batch
 from ottla.runtime import SystemRuntime
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 
 PARTITION = TopicPartition("bench", 0)

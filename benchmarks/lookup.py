@@ -9,8 +9,8 @@ import time
 
 from benchmarks.data import LARGE, PARTITION, SEED, SMALL, Kind, managed, write_log
 from benchmarks.measure import Bench, Figure, mib
-from ottla.storage import log_reader
-from ottla.storage.log import Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
 
 _LIMIT_US = 20
 

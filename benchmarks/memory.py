@@ -14,7 +14,7 @@ from benchmarks.data import LARGE, managed, write_log
 from benchmarks.measure import Bench, Figure, mib
 from ottla.logtools import source
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.verify_data_dir import verify
+from ottla.logtools.verify.data_dir import verify
 from ottla.storage import layout
 from ottla.storage.fs import RealFileSystem
 

@@ -30,10 +30,10 @@ from ottla.logtools.offline import reindex
 from ottla.logtools.source import list_partition
 from ottla.records import batch
 from ottla.records.builder import build_batch
-from ottla.spark import plan
-from ottla.spark.files import FileTransport
 from ottla.spark.options import ReadOptions, read_options
+from ottla.spark.read import plan
 from ottla.spark.source import TYPES
+from ottla.spark.transport.files import FileTransport
 from ottla.storage.fs import RealFile, RealFileSystem
 from ottla.storage.layout import LOG, segment_file
 

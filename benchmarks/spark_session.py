@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from benchmarks.measure import Bench
-from ottla.spark import session
+from ottla.spark.session import session
 
 _ROOT = Path(__file__).parents[1]
 _MEMORY = {"spark.driver.memory": "2g"}

@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A JVM takes longer to start than most tests run."""
-    from ottla.spark.session import open_session
+    from ottla.spark.session.session import open_session
 
     settings = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

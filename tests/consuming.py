@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.records import batch, control, kernel, legacy
+from ottla.records import batch, control, kernel
+from ottla.records.legacy import conversion as legacy
 from ottla.records.record import read_records
 from ottla.runtime import Runtime
-from ottla.storage import log_reader
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.log import Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_reader import Isolation
 
 MAX_OUTPUT_BYTES = 1 << 26
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.records import batch, kernel
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.scan import Scan
 from tests.consuming import TIMESTAMP_TYPES

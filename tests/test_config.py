@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli import docs
 from ottla.config import (
     BROKER_KEYS,
     DYNAMIC_BROKER_KEYS,
@@ -22,6 +21,7 @@ from ottla.config import (
     to_text,
 )
 from ottla.errors import ConfigError
+from tools import generate_docs as docs
 
 ROOT = Path(__file__).parent.parent
 OURS = {

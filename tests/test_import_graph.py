@@ -15,7 +15,7 @@ KNOWN_CYCLES = {
     ("ottla.replica.appends", "ottla.replica.slow_appends"),
     ("ottla.server.listener", "ottla.server.session"),
 }
-KNOWN_FULL = {"api", "cli", "coordinator", "logtools", "records", "spark", "spark/pipeline", "storage"}
+KNOWN_FULL: set[str] = set()
 
 
 @pytest.fixture(scope="module")

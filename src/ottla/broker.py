@@ -24,9 +24,9 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups import Groups
-from ottla.coordinator.transactions import Transactions
-from ottla.coordinator.verification import Verifier
+from ottla.coordinator.groups.coordinator import Groups
+from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.transactions.verification import Verifier
 from ottla.errors import BrokerError, StorageError
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
@@ -41,10 +41,10 @@ from ottla.server.loop import AsyncRuntime
 from ottla.server.nudge import POLL_MS, Nudges
 from ottla.server.peers import Peers
 from ottla.slices import Slices
-from ottla.storage import opened_dir
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import PID_FILE
 from ottla.storage.log_manager import LogManager, Progress
+from ottla.storage.recovery import opened_dir
 
 LAG_TICK_MS = 500
 

@@ -18,9 +18,9 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups import Groups
-from ottla.coordinator.transactions import Transactions
-from ottla.coordinator.verification import Verifier
+from ottla.coordinator.groups.coordinator import Groups
+from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.transactions.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests import corpus
 from typer.testing import CliRunner, Result
 
 from ottla.cli.main import app
+from tests import corpus
 
 
 def ottla(*args: object) -> Result:

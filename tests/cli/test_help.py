@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ottla.cli.group import ARGUMENTS, CONNECTION, OPTIONS, OUTPUT, SPARK
+from ottla.cli.command_group import ARGUMENTS, CONNECTION, OPTIONS, OUTPUT, SPARK
 from ottla.cli.main import GROUPS, app
 
 SECTIONS = [ARGUMENTS, OPTIONS, OUTPUT, CONNECTION, SPARK]

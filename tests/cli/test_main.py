@@ -154,14 +154,14 @@ def test_help_loads_no_group_and_nothing_heavy() -> None:
     loaded = set(run("-c", code, "--help").stdout.splitlines()[-1].split())
     assert "ottla.cli.main" in loaded
     heavy = {"pyarrow", "numpy", "rich", "cramjam", "asyncio", "Cython", "ottla.storage", "ottla.records"}
-    assert not loaded & (heavy | {"ottla.config", "ottla.logtools", "ottla.cli.log"})
+    assert not loaded & (heavy | {"ottla.config", "ottla.logtools", "ottla.cli.log.commands"})
 
 
 def test_serve_starts_without_what_only_other_commands_need() -> None:
     code = (
         "import sys; from ottla.cli import entry\n"
         "try: entry.main()\n"
-        "except SystemExit as end: import ottla.cli.serve_one; print(end.code, *sorted(sys.modules))"
+        "except SystemExit as end: import ottla.cli.serve.one; print(end.code, *sorted(sys.modules))"
     )
     exit_code, *loaded = run("-c", code, "serve", "--help").stdout.splitlines()[-1].split()
     assert exit_code == "0"

@@ -10,7 +10,7 @@ from ottla.client import groups, reading
 from ottla.client.cluster import Cluster
 from ottla.client.producing import Producer
 from ottla.errors import BrokerError, ProducerFencedError
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.record import read_batches, read_records
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of

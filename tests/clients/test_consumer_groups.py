@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ottla.coordinator.consumer_group import ConsumerGroup
+from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.testing.embedded import EmbeddedBroker
 from tests.clients.client import TIMEOUT_S
 from tests.clients.group_members import ConfluentMember, Member, NewerMember

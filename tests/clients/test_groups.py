@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.group_offsets import Place
-from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.groups.state import GroupState
+from ottla.coordinator.offsets.committed import Place
 from ottla.testing.embedded import EmbeddedBroker
 from tests.clients.client import Sent
 from tests.clients.confluent import ConfluentClient

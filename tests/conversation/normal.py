@@ -17,7 +17,7 @@ from ottla.protocol.message import Field, Message
 from ottla.protocol.messages.fetch import FetchableTopicResponse
 from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
 from ottla.records import batch, record
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 
 NOW_WITHIN_MS = 600_000
 MADE_UP_ID_BITS = 64  # ids that a script makes up are small numbers: they are the same everywhere

@@ -22,8 +22,8 @@ from ottla.protocol.messages.list_offsets import (
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records import batch
 from ottla.records.builder import build_batch
-from ottla.records.codec import Codec
-from ottla.records.message_set import CREATE_TIME, LegacyRecord, build_message_set
+from ottla.records.compression.codec import Codec
+from ottla.records.legacy.message_set import CREATE_TIME, LegacyRecord, build_message_set
 
 T0 = 1_700_000_000_000  # when the records of scripts were made
 WAIT_MS = 10_000

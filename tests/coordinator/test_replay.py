@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from ottla.coordinator.group import GroupPhase
-from ottla.coordinator.group_state import GroupState
+from ottla.coordinator.classic.group import GroupPhase
+from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.result import Producer, Result
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

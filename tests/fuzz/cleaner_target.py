@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.records import compact_kernel, kernel
-from ottla.records.offset_map_kernel import OffsetMap
+from ottla.records import kernel
+from ottla.records.cleaning import compact_kernel
+from ottla.records.cleaning.offset_map_kernel import OffsetMap
 from tests.fuzz.kernel_calls import numbers
 from tests.fuzz.kernel_target import exact_buffer, make_input
 

@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import Buffer
 
 from ottla.records import kernel
-from ottla.records.offset_map_kernel import OffsetMap
+from ottla.records.cleaning.offset_map_kernel import OffsetMap
 from tests.fuzz.kernel_calls import numbers
 
 _ROWS = 8

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
 from tests.reference import fix_crc, legacy_message
 

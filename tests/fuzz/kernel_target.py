@@ -6,8 +6,9 @@ import ctypes
 from random import Random
 from typing import Any
 
-from ottla.records import compact_kernel, gather_kernel, kernel
-from ottla.records.offset_map_kernel import OffsetMap
+from ottla.records import gather_kernel, kernel
+from ottla.records.cleaning import compact_kernel
+from ottla.records.cleaning.offset_map_kernel import OffsetMap
 from tests.fuzz import compact_calls
 from tests.fuzz.kernel_calls import numbers, outcomes
 from tests.fuzz.kernel_inputs import a_log, damage

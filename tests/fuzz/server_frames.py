@@ -13,7 +13,7 @@ from ottla.protocol.message import Message
 from ottla.protocol.messages import request_class
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.protocol.samples import sample
 
 _PRODUCE = 0

@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
-from ottla.records.legacy import NO_TIMESTAMP, LegacyRecord, build_message_set
+from ottla.records.legacy.conversion import NO_TIMESTAMP, LegacyRecord, build_message_set
 from ottla.runtime import Runtime, SystemRuntime
-from ottla.storage import compaction, truncation
+from ottla.storage.cleaning import compaction
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log import truncation
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation, read
+from ottla.storage.log.truncation import no_point_on_disk
+from ottla.storage.log.validation import Origin
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_reader import Isolation, read
-from ottla.storage.truncation import no_point_on_disk
-from ottla.storage.validation import Origin
 from tests.consuming import as_dict
 from tests.storage.steps import apply_retention
 

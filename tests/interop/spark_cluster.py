@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-from ottla.spark.java import prepare_java
+from ottla.spark.session.java import prepare_java
 
 _STARTS_S = 180.0
 _HOME = Path(pyspark.__file__).parent

@@ -12,9 +12,9 @@ import pytest
 
 from ottla.config import LogConfig
 from ottla.records import batch, kernel
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.runtime import SystemRuntime
-from ottla.storage import compaction
+from ottla.storage.cleaning import compaction
 from tests.consuming import describe, open_logs
 from tests.dumping import printed, scanned
 from tests.interop.adopt import adopt_checkpoints, adopt_partition, set_checkpoint

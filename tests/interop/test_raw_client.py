@@ -21,10 +21,10 @@ from ottla.client import groups, reading
 from ottla.client.cluster import Cluster
 from ottla.client.producing import Producer
 from ottla.errors import AuthenticationError, ProducerFencedError
-from ottla.records.codec import Codec
-from ottla.spark import plan
+from ottla.records.compression.codec import Codec
 from ottla.spark.options import WriteOptions, read_options
-from ottla.spark.sending import Sent, Turn, send_rows
+from ottla.spark.read import plan
+from ottla.spark.write.sending import Sent, Turn, send_rows
 from tests.client.gate import CA, TLS
 from tests.client.sending import batch_of
 from tests.interop.kafka import NEWEST, KafkaBroker

@@ -16,8 +16,8 @@ import pytest
 
 from ottla.config import LogConfig
 from ottla.runtime import SystemRuntime
-from ottla.storage import producer_snapshot
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
+from ottla.storage.producers import snapshot_file as producer_snapshot
 from tests.consuming import consume, open_logs
 from tests.interop.client import KafkaClient
 from tests.interop.kafka import NEWEST, KafkaBroker

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark.pipeline.config import load
-from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
+from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
 from ottla.testing.embedded import EmbeddedBroker
 from tests.interop.spark_cluster import SparkProcess, start_connect, start_master, start_worker
 from tests.spark.pipeline.helpers import orders, produce

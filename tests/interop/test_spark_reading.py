@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.files import is_held
+from ottla.spark.transport.files import is_held
 from tests.consuming import as_dict
 from tests.interop.client import KafkaClient
 from tests.interop.kafka import NEWEST, KafkaBroker
 from tests.interop.test_live_tools import BATCHES_BETWEEN, PAUSE_MS, RESTLESS, ROUNDS, SMALL, TOPICS
 from tests.spark.making import FS, options_for, read_all
-from tests.spark.test_kafka_directories import KINDS
+from tests.spark.transport.test_kafka_directories import KINDS
 
 ENOUGH = 10  # records: while retention takes them away, few may be found by both
 _OFTEN = {"replica.high.watermark.checkpoint.interval.ms": "100"}

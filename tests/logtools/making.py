@@ -8,15 +8,15 @@ from pathlib import Path
 from ottla.config import BrokerConfig, LogConfig
 from ottla.logtools.findings import Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify_data_dir import verify
+from ottla.logtools.verify.data_dir import verify
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
+from ottla.storage.log.validation import Origin
 from ottla.storage.log_manager import LogManager
-from ottla.storage.validation import Origin
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 
 SMALL = LogConfig(internal_segment_bytes=2000, index_interval_bytes=200, segment_index_bytes=240)

@@ -14,7 +14,7 @@ from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, du
 from ottla.logtools.source import Partition, list_partition, resolve
 from ottla.records import batch, kernel
 from ottla.records.builder import build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.record import Record
 from ottla.storage.fs import RealFile, RealFileSystem
 from ottla.testing.runtime import START_MS

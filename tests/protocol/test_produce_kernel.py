@@ -18,7 +18,7 @@ from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.wire import DecodeError
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests import kernels
 
 BUILDS = [

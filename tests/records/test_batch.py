@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.reference import batch, record
 
 from ottla.errors import CorruptRecordError
 from ottla.records import kernel
@@ -18,7 +17,8 @@ from ottla.records.batch import (
     patch_offsets,
     patch_times,
 )
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
+from tests.reference import batch, record
 
 FIELDS = {
     "base_offset": 2**40,

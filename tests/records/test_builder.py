@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import batch, record
-from tests.strategies import record_lists
 
 from ottla.errors import CorruptRecordError
 from ottla.records.batch import HEADER_SIZE, parse_header
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.record import Record, read_batches, read_records
+from tests.reference import batch, record
+from tests.strategies import record_lists
 
 
 def expected(records: list[NewRecord], base_offset: int = 0) -> list[Record]:

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.records import check_kernel, kernel
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 
 
 def scanned(*bases: int, counts: int = 2, epochs: dict[int, int] | None = None) -> tuple[array[int], int]:

@@ -14,8 +14,8 @@ from ottla.config import LogConfig
 from ottla.errors import BrokerError
 from ottla.records import batch, gather_kernel, kernel
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
-from ottla.storage import validation
+from ottla.records.compression.codec import Codec
+from ottla.storage.log import validation
 
 NOW_MS = 5_000
 CONFIG = LogConfig()

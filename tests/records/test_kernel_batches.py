@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import batch, headers_in, legacy_message, record
-from tests.strategies import record_lists
 
 from ottla.records import kernel
 from ottla.records.batch import parse_header
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
+from tests.reference import batch, headers_in, legacy_message, record
+from tests.strategies import record_lists
 
 CRC_AND_RECORDS = kernel.CHECK_CRC | kernel.CHECK_RECORDS
 CHECK_BATCH_FIELDS = (

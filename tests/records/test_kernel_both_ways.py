@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
+
 from tests import kernels
 from tests.fuzz.kernel_calls import outcomes
 from tests.fuzz.kernel_inputs import a_log

@@ -7,11 +7,11 @@ from array import array
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import field, record, sized, varint
-from tests.strategies import record_lists
 
 from ottla.records import kernel
 from ottla.records.builder import NewRecord
+from tests.reference import field, record, sized, varint
+from tests.strategies import record_lists
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)

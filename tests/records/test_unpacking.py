@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ottla.errors import CorruptRecordError, DecompressionLimitError
 from ottla.records import batch, kernel, unpacking
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
 
 LIMIT = 1 << 30
 BASE = 1_700_000_000_000

@@ -17,16 +17,17 @@ from ottla.config import LogConfig
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify_data_dir import verify
+from ottla.logtools.verify.data_dir import verify
 from ottla.records import batch
 from ottla.records.builder import build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.record import Record, read_batches, read_records
-from ottla.storage import layout, log_reader
+from ottla.storage import layout
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
-from ottla.storage.log_reader import Isolation
-from ottla.storage.validation import Origin
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
+from ottla.storage.log.validation import Origin
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.history import Image
 from tests.reliability.scenarios import LOG_DIR, Case, SimulatedRuntime, Writer, open_manager, with_file

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from ottla.cluster.image import ClusterImage
 from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams, FetchResult
 from ottla.runtime import Done
 from ottla.storage.fs import FileSystem

@@ -15,11 +15,11 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ottla.spark import plan
 from ottla.spark.options import read_options, write_options
-from ottla.spark.ranges import Split
-from ottla.spark.sending import Sent, Turn, end_held, send_rows
-from ottla.spark.stream import Position, StreamPlan
+from ottla.spark.read import plan
+from ottla.spark.read.ranges import Split
+from ottla.spark.read.stream import Position, StreamPlan
+from ottla.spark.write.sending import Sent, Turn, end_held, send_rows
 
 READ = {
     "subscribe": "in",

@@ -21,7 +21,7 @@ from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.records.builder import build_batch
 from ottla.storage import upkeep
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.crash import random_crash
 from ottla.testing.disk import SimulatedDisk

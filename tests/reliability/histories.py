@@ -1,6 +1,6 @@
 """Random histories: appends, reads, rolls, cuts, retention, crashes and restarts beside a simple model, always equal.
 
-Those of one log are in tests/storage/test_random_history.py; those of a whole directory, with compaction and power
+Those of one log are in tests/storage/log/test_random_history.py; those of a whole directory, with compaction and power
 cuts, in living.py. Here they run with as many seeds as there is time for.
 """
 
@@ -11,7 +11,7 @@ from functools import partial
 
 from tests.reliability.living import Living
 from tests.reliability.scenarios import Case
-from tests.storage.test_random_history import History, TransactionHistory
+from tests.storage.log.test_random_history import History, TransactionHistory
 
 HISTORIES = 500
 STEPS = 200

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.storage import losses
 from tests.reliability.child import Child
 from tests.reliability.client_load import AiokafkaLoad, ConfluentLoad, KafkaPythonLoad, quiet_clients

@@ -9,10 +9,10 @@ from __future__ import annotations
 from random import Random
 
 from ottla.records.batch import patch_offsets
-from ottla.storage import log_reader
-from ottla.storage.log import Log
-from ottla.storage.log_reader import Isolation
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.indexes.txn_index import AbortedTxn
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 from ottla.testing.crash import random_crash
 from ottla.testing.disk import SimulatedDisk
 from tests.reliability import power_loss

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.reliability.ledger import Sender, value_of
 from tests.server.wire import PRODUCE, Place, Wire, produce
 

@@ -18,19 +18,19 @@ from functools import cache, partial
 from random import Random
 from typing import NamedTuple
 
-from ottla.cli import log_repair
+from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
 from ottla.logtools.findings import Finding
 from ottla.logtools.offline import compact
 from ottla.logtools.source import list_partition, resolve
-from ottla.logtools.verify_data_dir import verify
+from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.records.builder import build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.storage import checkpoint, layout, losses
 from ottla.storage.layout import TopicPartition, segment_file
-from ottla.storage.validation import Origin
+from ottla.storage.log.validation import Origin
 from ottla.testing.disk import SimulatedDisk, SimulatedFile
 from ottla.testing.history import Image
 from ottla.testing.runtime import SimulatedRuntime

@@ -30,15 +30,16 @@ from confluent_kafka.admin import AdminClient
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
-from ottla.logtools.verify_data_dir import verify
+from ottla.logtools.verify.data_dir import verify
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE, parse_header
 from ottla.records.record import Record, read_batches, read_records
-from ottla.storage import log_reader, losses
+from ottla.storage import losses
 from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.log import Log
-from ottla.storage.log_reader import Isolation
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.file_mishaps import CHECKPOINTS, NAMES, Mishap
 from tests.reliability.scenarios import Case

@@ -8,10 +8,10 @@ from functools import cached_property
 
 from ottla.records import batch, control
 from ottla.records.record import Record, read_records
-from ottla.storage import log_reader
-from ottla.storage.log import Log
-from ottla.storage.log_reader import Isolation
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.indexes.txn_index import AbortedTxn
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 
 
 @dataclass(frozen=True)

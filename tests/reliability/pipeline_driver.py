@@ -17,13 +17,14 @@ from pyiceberg.avro import decoder_fast
 from pyiceberg.catalog import sql
 from sqlalchemy.dialects.sqlite import pysqlite
 
-from ottla.spark import fetching, progress
-from ottla.spark.pipeline import decode_json
+from ottla.spark import progress
 from ottla.spark.pipeline.config import load
+from ottla.spark.pipeline.decode import json_rows as decode_json
 from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Watcher
-from ottla.spark.pipeline.sinks import delta, iceberg, parquet
 from ottla.spark.pipeline.tasks import TasksHere
+from ottla.spark.sinks import delta, iceberg, parquet
+from ottla.spark.transport import brokers as fetching
 
 # Otherwise most of a driver's short life would go into loading these, and few would die at work.
 _LOADED = (decode_json, decoder_fast, delta, fetching, iceberg, parquet, progress, pysqlite, sql)

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ottla.spark.pipeline.config import Pipeline, load
-from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
+from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.pipeline_load import PARTITIONS, TOPIC, TransactionalLoad
 from tests.reliability.scenarios import Case

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.storage.losses import Loss
 from ottla.testing.crash import CrashState, crash_states

@@ -25,8 +25,8 @@ from ottla.client.cluster import Cluster
 from ottla.client.producing import Producer
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE
-from ottla.spark import plan
 from ottla.spark.options import read_options
+from ottla.spark.read import plan
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.scenarios import Case
 

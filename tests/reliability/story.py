@@ -13,10 +13,10 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.config import LogConfig
-from ottla.storage import compaction
+from ottla.storage.cleaning import compaction
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
-from ottla.storage.validation import Origin
+from ottla.storage.log.log import Log
+from ottla.storage.log.validation import Origin
 from ottla.testing.disk import SimulatedDisk
 from tests.reliability.model import Written, read_all, split
 from tests.reliability.scenarios import SMALL, SimulatedRuntime, Writer, open_manager

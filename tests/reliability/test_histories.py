@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.reliability.living import Living
-from tests.storage.test_random_history import History, TransactionHistory
+from tests.storage.log.test_random_history import History, TransactionHistory
 
 pytestmark = pytest.mark.slice
 

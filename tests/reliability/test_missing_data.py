@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.storage.missing import Missing
-from ottla.storage.witnesses import Expected
+from ottla.storage.recovery.missing import Missing
+from ottla.storage.recovery.witnesses import Expected
 from tests.reliability import missing_data
 from tests.reliability.file_mishaps import Mishap
 from tests.reliability.missing_data import check, world
@@ -45,6 +45,6 @@ def test_the_check_finds_a_start_that_keeps_silent(
 def test_the_check_finds_a_false_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     shutil.copytree(world("clean").path, data)
-    monkeypatch.setattr("ottla.storage.recovery.expect", lambda *_, **__: Expected(None, 10_000))
+    monkeypatch.setattr("ottla.storage.recovery.loading.expect", lambda *_, **__: Expected(None, 10_000))
     with pytest.raises(AssertionError, match="nothing is lost, but on record are"):
         check(world("clean"), data, Mishap(data, None))  # type: ignore[arg-type]

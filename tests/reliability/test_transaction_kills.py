@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.coordinator.transaction_state import TransactionState
+from ottla.coordinator.transactions.state import TransactionState
 from tests.reliability import transaction_kills
 from tests.reliability.scenarios import CaseError, run_cases
 

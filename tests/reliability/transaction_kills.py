@@ -17,8 +17,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from ottla.coordinator.groups import OFFSETS_TOPIC
-from ottla.coordinator.transaction_records import Status
+from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC
+from ottla.internal_topics.transaction_records import Status
 from ottla.records import batch
 from ottla.records.control import parse_marker
 from ottla.records.record import read_records

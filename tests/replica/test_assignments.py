@@ -126,7 +126,7 @@ def test_a_partition_whose_directory_could_not_be_opened_is_offline_and_not_made
     (kept,) = {T0, T1} - {lost}
     world.logs.close()
     fs.seen.clear()
-    fs.fault = Fault(Point("lock", ".lock", "ottla.storage.opened_dir.open_dir"), error=errno.EACCES)
+    fs.fault = Fault(Point("lock", ".lock", "ottla.storage.recovery.opened_dir.open_dir"), error=errno.EACCES)
     world.start()
     assert world.append(kept).only.error_code == 0
     assert world.append(lost).only.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -138,7 +138,7 @@ def test_a_partition_whose_directory_could_not_be_opened_is_offline_and_not_made
 def test_a_log_that_cannot_be_made_is_told_as_a_storage_error(tmp_path: Path) -> None:
     fs = FaultyFileSystem(RealFileSystem())
     world = World(str(tmp_path), fs=fs)
-    fs.fault = Fault(Point("make_dir", "t-0", "ottla.storage.recovery.load_log"), error=errno.ENOSPC)
+    fs.fault = Fault(Point("make_dir", "t-0", "ottla.storage.recovery.loading.load_log"), error=errno.ENOSPC)
     world.make_topic()
     assert world.append().only.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     world.logs.abandon()

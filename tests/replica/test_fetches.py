@@ -15,9 +15,9 @@ from ottla.replica.results import EpochEnd, FetchEntry, FetchResult
 from ottla.storage import upkeep
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log_reader import Isolation
-from ottla.storage.validation import Origin
-from ottla.storage.windows import WINDOW_BYTES
+from ottla.storage.log.reader import Isolation
+from ottla.storage.log.validation import Origin
+from ottla.storage.log.windows import WINDOW_BYTES
 from ottla.testing.runtime import SimulatedRuntime
 from ottla.testing.slow_disk import SlowFileSystem
 from tests.replica.world import NODE, T0, T1, World, leading

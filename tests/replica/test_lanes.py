@@ -17,7 +17,7 @@ from ottla.server.loop import AsyncRuntime
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.handles import HandlePool, Releasable
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log_reader import Isolation
+from ottla.storage.log.reader import Isolation
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
@@ -27,7 +27,7 @@ from tests.replica.world import NODE, T0, T1, Told, World, leading
 from tests.storage.world import batch, offsets
 
 OTHER = 2
-SYNC_LOG = Point("sync", "*.log", "ottla.storage.flusher.flush_now")
+SYNC_LOG = Point("sync", "*.log", "ottla.storage.log.flusher.flush_now")
 
 
 class Durable:

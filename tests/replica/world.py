@@ -14,7 +14,7 @@ from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult, FetchEntry, FetchParams, FetchResult
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
 from tests.storage.world import SMALL, batch

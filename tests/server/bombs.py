@@ -9,8 +9,8 @@ import cramjam
 from crc32c import crc32c
 
 from ottla.records import batch
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
 from tests.server.wire import records
 
 MIB = 1 << 20

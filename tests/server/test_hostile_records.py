@@ -14,9 +14,9 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.records import batch
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
-from ottla.records.message_set import LegacyRecord, build_message_set
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
+from ottla.records.legacy.message_set import LegacyRecord, build_message_set
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.bombs import BOMBS, bomb_batch, resealed, with_payload
 from tests.server.bombs import gzip as gzip_bomb

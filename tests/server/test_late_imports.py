@@ -15,21 +15,31 @@ from ottla.protocol.messages import APIS as MESSAGES
 from tests.cli.serving import TIMEOUT_S, Serve
 
 PACKAGE = Path(ottla.__file__).parent
-FLOORS = ("api", "cluster", "coordinator", "protocol", "records", "replica", "server", "storage")
+FLOORS = (
+    "api",
+    "cluster",
+    "coordinator",
+    "internal_topics",
+    "protocol",
+    "records",
+    "replica",
+    "server",
+    "storage",
+)
 # For Spark, for tools, for tests, or where nothing is compiled.
 NOT_FOR_BROKERS = {
-    "ottla.records.arrow_kernel",
+    "ottla.records.columnar.arrow_kernel",
     "ottla.cluster.stopped",
     "ottla.records.check_kernel",
-    "ottla.records.pack_kernel",
+    "ottla.records.columnar.pack_kernel",
     "ottla.records.varints",
     "ottla.server.intercepted",
-    "ottla.storage.built_segments",
-    "ottla.storage.foreign_index",
+    "ottla.storage.building.built_segments",
+    "ottla.storage.indexes.foreign_index",
 }
 LOAD = """
 import asyncio, sys
-import ottla.cli.serve_one
+import ottla.cli.serve.one
 from ottla.server.late_imports import import_the_rest
 asyncio.run(import_the_rest(metrics=True))
 print(*sys.modules)

@@ -17,8 +17,8 @@ import pytest
 from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
 from tests.server.bombs import BOMBS, bomb_batch, with_payload
 from tests.server.wire import PRODUCE, Wire, produce, records
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks.packed_batches import packed_batch

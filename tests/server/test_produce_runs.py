@@ -16,12 +16,12 @@ from ottla.protocol import frame
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Message
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.server.dispatch import Dispatcher
 from ottla.server.listener import Listener
-from ottla.storage.batch_run import MAX_BATCHES
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
+from ottla.storage.log.batch_run import MAX_BATCHES
 from ottla.testing.faults import Fault, FaultyFileSystem
 from tests.api.world import Refusing, World
 from tests.fuzz.server_target import Transport

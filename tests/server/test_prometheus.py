@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ottla.coordinator.group_records import OffsetCommit
+from ottla.internal_topics.group_records import OffsetCommit
 from ottla.server import group_lag
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.wire import PRODUCE, Wire, produce, records

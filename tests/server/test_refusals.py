@@ -19,7 +19,7 @@ from kafka.errors import MessageSizeTooLargeError
 from ottla.cluster.image import ClusterImage, PartitionInfo
 from ottla.cluster.outcome import Outcome
 from ottla.protocol.errors import ErrorCode
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.conftest import TOPIC
 from tests.server.wire import PRODUCE, Wire, produce, records, wait_until

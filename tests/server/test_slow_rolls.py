@@ -8,7 +8,7 @@ import pytest
 
 from ottla.records.builder import NewRecord, build_batch
 from ottla.storage.layout import TopicPartition
-from ottla.storage.validation import TakesLongError
+from ottla.storage.log.validation import TakesLongError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.wire import PRODUCE, Wire, produce
 

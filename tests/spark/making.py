@@ -16,11 +16,11 @@ from ottla.logtools.offline import reindex
 from ottla.logtools.source import list_partition
 from ottla.records import batch, kernel
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
-from ottla.records.legacy import LegacyRecord, build_message_set
-from ottla.spark import plan
+from ottla.records.legacy.conversion import LegacyRecord, build_message_set
 from ottla.spark.options import ReadOptions, read_options
+from ottla.spark.read import plan
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.layout import LOG, segment_file
 

@@ -10,8 +10,8 @@ import pytest
 from ottla.config import LogConfig
 from ottla.records import batch, kernel
 from ottla.records.record import read_batches, read_records
-from ottla.storage import log_reader
-from ottla.storage.log import Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.consuming import consume, describe, open_logs

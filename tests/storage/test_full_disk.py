@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import DiskFullError, LogDirOfflineError
-from ottla.storage import checkpoint, retention
+from ottla.storage import checkpoint
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log import retention
+from ottla.storage.log.log import Log
+from ottla.storage.log.validation import Origin, validate
 from ottla.storage.log_manager import LogManager
-from ottla.storage.validation import Origin, validate
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
@@ -297,7 +298,7 @@ def test_retention_goes_on_where_even_the_active_segment_is_due_and_there_is_no_
 
 def test_a_sync_that_finds_no_room_is_final(world: World) -> None:
     """With delayed allocation the pages are lost by then."""
-    point = Point("sync", "*.log", "ottla.storage.flusher.flush_now")
+    point = Point("sync", "*.log", "ottla.storage.log.flusher.flush_now")
     world.fs = world.dir.fs = FaultyFileSystem(world.fs, Fault(point, 0, errno.ENOSPC))
     log = world.load(clean=True)
     append(log)

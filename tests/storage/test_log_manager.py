@@ -18,7 +18,7 @@ from ottla.runtime import SystemRuntime
 from ottla.storage import checkpoint, layout, upkeep
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
@@ -359,7 +359,7 @@ def test_a_directory_whose_log_could_not_be_closed_is_not_marked(two: Broker) ->
     for partition in (A, B):
         append(manager.get_or_create(partition))
     broken = get(manager, A)
-    point = Point("sync", "*.log", "ottla.storage.flusher._sync_file")
+    point = Point("sync", "*.log", "ottla.storage.log.flusher._sync_file")
     broken.dir.fs = FaultyFileSystem(two.fs, Fault(point))
     manager.close()
     marked = {path for path in two.dirs if two.fs.exists(f"{path}/{layout.CLEAN_SHUTDOWN}")}
@@ -393,7 +393,7 @@ def test_a_directory_that_fails_while_loading_leaves_the_others(two: Broker) -> 
     for partition in (A, B):
         append(manager.get_or_create(partition))
     manager.abandon()
-    point = Point("truncate", "*.index", "ottla.storage.sparse_index.reset")
+    point = Point("truncate", "*.index", "ottla.storage.indexes.sparse_index.reset")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point, error=errno.EIO)))
     assert len(manager.online_dirs) == 1
     assert len(manager.logs) == 1
@@ -401,14 +401,14 @@ def test_a_directory_that_fails_while_loading_leaves_the_others(two: Broker) -> 
 
 def test_a_directory_that_cannot_be_opened_leaves_the_others(two: Broker) -> None:
     two.open().close()
-    point = Point("lock", ".lock", "ottla.storage.opened_dir.open_dir")
+    point = Point("lock", ".lock", "ottla.storage.recovery.opened_dir.open_dir")
     manager = two.open(FaultyFileSystem(two.fs, Fault(point, error=errno.EACCES)))
     assert set(manager.failed_dirs) == {"/d1"}
     assert [log_dir.path for log_dir in manager.online_dirs] == ["/d2"]
 
 
 def test_without_any_directory_there_is_no_broker(broker: Broker) -> None:
-    point = Point("lock", ".lock", "ottla.storage.opened_dir.open_dir")
+    point = Point("lock", ".lock", "ottla.storage.recovery.opened_dir.open_dir")
     with pytest.raises(StorageError, match="no log directory"):
         broker.open(FaultyFileSystem(broker.fs, Fault(point, error=errno.EACCES)))
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.records import kernel
-from ottla.records.legacy import LegacyRecord, build_message_set
+from ottla.records.legacy.conversion import LegacyRecord, build_message_set
 from ottla.storage import scan
 from ottla.storage.scan import Scan
 from ottla.testing.disk import SimulatedDisk

@@ -9,14 +9,14 @@ from ottla.config import LogConfig
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.control import Marker, build_marker
 from ottla.records.record import Record, read_batches, read_records
-from ottla.storage import log_reader
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import AppendInfo, Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import AppendInfo, Log
+from ottla.storage.log.reader import Isolation
+from ottla.storage.log.validation import Origin
 from ottla.storage.log_dir import LogDir
-from ottla.storage.log_reader import Isolation
-from ottla.storage.recovery import load_log
-from ottla.storage.validation import Origin
+from ottla.storage.recovery.loading import load_log
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 
 SMALL: dict[str, Any] = {"internal_segment_bytes": 1 << 20, "segment_index_bytes": 4096}

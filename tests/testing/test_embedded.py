@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
 
 from ottla.errors import BrokerError, ConfigError
 from ottla.testing.embedded import EmbeddedBroker
 from ottla.testing.mortal_files import KilledError, MortalFileSystem
+from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records, wait_until
 
 TOPIC = "t"
 HOUR_MS = 3_600_000

@@ -7,6 +7,16 @@ import time
 from typing import Any
 
 import pytest
+
+from ottla.api.registry import APIS
+from ottla.protocol import frame
+from ottla.protocol.codec import Output, decoder, encoder
+from ottla.protocol.errors import ErrorCode
+from ottla.protocol.message import Message
+from ottla.protocol.messages import request_class, response_class
+from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.testing.embedded import EmbeddedBroker
+from ottla.testing.error_answers import error_answer
 from tests.server.wire import (
     API_VERSIONS,
     FETCH,
@@ -18,16 +28,6 @@ from tests.server.wire import (
     records,
     wait_until,
 )
-
-from ottla.api.registry import APIS
-from ottla.protocol import frame
-from ottla.protocol.codec import Output, decoder, encoder
-from ottla.protocol.errors import ErrorCode
-from ottla.protocol.message import Message
-from ottla.protocol.messages import request_class, response_class
-from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.testing.embedded import EmbeddedBroker
-from ottla.testing.error_answers import error_answer
 
 TOPIC = "t"
 METADATA = 3

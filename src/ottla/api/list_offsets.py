@@ -34,7 +34,7 @@ from ottla.replica.offsets import (
 )
 from ottla.replica.results import OffsetResult
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log_reader import Isolation
+from ottla.storage.log.reader import Isolation
 
 _CONSUMER = -1
 _KNOWN_SINCE = {

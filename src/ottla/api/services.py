@@ -8,9 +8,9 @@ from ottla.api.access import AllowAll, Authorizer
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups import Groups
-from ottla.coordinator.transactions import Transactions
-from ottla.coordinator.verification import Verifier
+from ottla.coordinator.groups.coordinator import Groups
+from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.transactions.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.group import OUTPUT, single_command
+from ottla.cli.command_group import OUTPUT, single_command
 from ottla.cli.tables import Column, print_table
 from ottla.cli.terminal import say
 from ottla.cluster.adopt import Adopted, adopt

@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     if sys.argv[1:2] == ["serve"]:
-        from ottla.cli import serve
+        from ottla.cli.serve import main as serve
 
         serve.main(sys.argv[2:])
     else:

@@ -21,19 +21,22 @@ from ottla.errors import BrokerError
 # Name: the module whose `app` has the command or commands, and its line in the help. Imported when it is called.
 GROUPS = {
     "adopt": ("ottla.cli.adopt", "Take over the data directory of a Kafka broker."),
-    "cluster": ("ottla.cli.cluster", "Brokers, controller, and how much a cluster holds."),
-    "configs": ("ottla.cli.configs", "Show and change settings of topics and brokers."),
-    "consume": ("ottla.cli.consume", "Print the records of a topic."),
-    "groups": ("ottla.cli.groups", "List and describe consumer groups, move their offsets."),
-    "log": ("ottla.cli.log", "Look into, check and repair Kafka log directories."),
-    "pipeline": ("ottla.cli.pipeline", "Land topics in tables, exactly once."),
-    "produce": ("ottla.cli.produce", "Send lines, files or JSON as records to a topic."),
-    "records": ("ottla.cli.records", "Delete records from the beginning of partitions."),
+    "cluster": ("ottla.cli.client.cluster", "Brokers, controller, and how much a cluster holds."),
+    "configs": ("ottla.cli.client.configs", "Show and change settings of topics and brokers."),
+    "consume": ("ottla.cli.client.consume", "Print the records of a topic."),
+    "groups": ("ottla.cli.client.groups", "List and describe consumer groups, move their offsets."),
+    "log": ("ottla.cli.log.commands", "Look into, check and repair Kafka log directories."),
+    "pipeline": ("ottla.cli.pipeline.commands", "Land topics in tables, exactly once."),
+    "produce": ("ottla.cli.client.produce", "Send lines, files or JSON as records to a topic."),
+    "records": ("ottla.cli.client.records", "Delete records from the beginning of partitions."),
     "release": ("ottla.cli.release", "Give a data directory back to Kafka."),
-    "serve": ("ottla.cli.serve_command", "Start a broker."),
-    "spark": ("ottla.cli.spark", "Check, mend and move whole data directories with Spark."),
-    "topics": ("ottla.cli.topics", "List, describe, create, delete and widen topics."),
-    "transactions": ("ottla.cli.transactions", "List and describe transactions, and end one that hangs."),
+    "serve": ("ottla.cli.serve.command", "Start a broker."),
+    "spark": ("ottla.cli.spark.commands", "Check, mend and move whole data directories with Spark."),
+    "topics": ("ottla.cli.client.topics", "List, describe, create, delete and widen topics."),
+    "transactions": (
+        "ottla.cli.client.transactions",
+        "List and describe transactions, and end one that hangs.",
+    ),
 }
 
 _HELP = """\

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.command_group import CONNECTION, OUTPUT, SPARK
 from ottla.cli.completion import complete_groups, complete_topics
-from ottla.cli.group import CONNECTION, OUTPUT, SPARK
 
 DEFAULT_TIMEOUT_S = 10.0
 

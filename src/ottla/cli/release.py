@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.group import OUTPUT, single_command
+from ottla.cli.command_group import OUTPUT, single_command
 from ottla.cluster.adopt import Released, release
 from ottla.storage.fs import RealFileSystem
 

@@ -25,7 +25,7 @@ class Versions:
 
 
 def collect() -> Versions:
-    from ottla.records.codec import Codec
+    from ottla.records.compression.codec import Codec
 
     names = compiled.meant()
     for name in names:

@@ -27,7 +27,7 @@ from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from ottla.records.builder import seal_batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # as much as a broker allows unless told otherwise
 _ALL = -1  # acks

@@ -18,8 +18,9 @@ from ottla.cluster.outcome import Outcome
 from ottla.cluster.sqlite import DB_FILE, DB_FILES, SqliteStore
 from ottla.cluster.survey import FoundPartition, FoundTopic, Survey, find_log_dirs, survey
 from ottla.errors import ConfigError, InconsistentClusterIdError, LogDirLockedError, StorageError
-from ottla.storage import checkpoint, layout, opened_dir
+from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
+from ottla.storage.recovery import opened_dir
 from ottla.words import counted
 
 SECURED_FILE = "ottla.secured"  # there if what was taken over was guarded; says how, a line each

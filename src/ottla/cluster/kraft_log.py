@@ -14,11 +14,11 @@ from typing import Any
 
 from ottla.cluster.kraft_security import KraftSecurity
 from ottla.errors import CorruptRecordError
-from ottla.logtools.fields import TAGS, MalformedError, Reader
-from ottla.logtools.reading import batch_bytes
+from ottla.internal_topics.fields import TAGS, MalformedError, Reader
 from ottla.records import batch, kernel
 from ottla.records.record import Record, read_records
 from ottla.storage import layout
+from ottla.storage.batch_reader import batch_bytes
 from ottla.storage.fs import FileSystem
 from ottla.storage.scan import Scan
 

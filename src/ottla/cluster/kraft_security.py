@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.config.security import is_security_key
-from ottla.logtools.fields import Reader
+from ottla.internal_topics.fields import Reader
 
 _REGISTER_BROKER, _UNREGISTER_BROKER = 0, 1
 _SCRAM, _REMOVE_SCRAM, _ACL, _REMOVE_ACL = 11, 22, 18, 19

@@ -21,7 +21,7 @@ from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime
 from ottla.storage.layout import TopicPartition
-from ottla.storage.validation import Origin
+from ottla.storage.log.validation import Origin
 
 _logger = logging.getLogger(__name__)
 

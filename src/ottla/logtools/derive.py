@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Findings
-from ottla.logtools.producer_trace import ProducerTrace
 from ottla.logtools.source import Partition, SegmentFiles
-from ottla.logtools.verify_producers import ProducerChecks
+from ottla.logtools.verify.producer_trace import ProducerTrace
+from ottla.logtools.verify.producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
-from ottla.storage import layout, producer_snapshot, time_index, txn_index
+from ottla.storage import layout
 from ottla.storage.fs import File, FileSystem
+from ottla.storage.indexes import time_index, txn_index
+from ottla.storage.producers import snapshot_file as producer_snapshot
 from ottla.storage.scan import Window
 
 INDEX_INTERVAL_BYTES = 4096

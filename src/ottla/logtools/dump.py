@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.reading import batch_bytes, read_records
 from ottla.logtools.source import Partition, SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, walk
 from ottla.records import batch, kernel
 from ottla.records.record import Record
 from ottla.storage import layout
+from ottla.storage.batch_reader import batch_bytes, read_records
 from ottla.storage.find_batch import is_good_batch
-from ottla.storage.foreign_index import ForeignOffsetIndex, ForeignTimeIndex
 from ottla.storage.fs import File, FileSystem
+from ottla.storage.indexes.foreign_index import ForeignOffsetIndex, ForeignTimeIndex
 
 MAX_OFFSET = 2**63 - 1
 Progress = Callable[[int], None]  # bytes of log files done since the last call

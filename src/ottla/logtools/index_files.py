@@ -1,4 +1,5 @@
-"""Reads whole index files as plain bytes, for checking every entry; storage/foreign_index.py looks single ones up.
+"""Reads whole index files as plain bytes, for checking every entry; storage/indexes/foreign_index.py looks single ones
+up.
 
 Never through a map: a running broker trims these files, and touching a mapped page past the new end kills the
 process. The unused end of an active segment's index is zeros, which are no entries.
@@ -11,8 +12,9 @@ from struct import Struct
 
 from ottla.logtools.source import read_if_there
 from ottla.records import kernel
-from ottla.storage import layout, offset_index, time_index
+from ottla.storage import layout
 from ottla.storage.fs import FileSystem
+from ottla.storage.indexes import offset_index, time_index
 
 _ZEROS = bytes(1 << 16)
 _ENTRIES = {layout.INDEX: offset_index.ENTRY, layout.TIME_INDEX: time_index.ENTRY}

@@ -19,13 +19,15 @@ from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import Partition
 from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of, is_full
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, compaction, layout, retention, truncation
+from ottla.storage import checkpoint, layout
 from ottla.storage.checkpoint import replace_file
+from ottla.storage.cleaning import compaction
 from ottla.storage.fs import FileSystem
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log import retention, truncation
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
-from ottla.storage.recovery import load_log
+from ottla.storage.recovery.loading import load_log
 
 Progress = Callable[[int], None]
 _KEEP_ALL = LogConfig(retention_ms=-1, retention_bytes=-1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ottla.logtools.source import SegmentFiles, open_if_there
 from ottla.records import batch, kernel
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.scan import Scan, Window

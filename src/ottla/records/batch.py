@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.errors import CorruptRecordError
 from ottla.records import kernel
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -21,8 +21,8 @@ from ottla.records.batch import (
     TRANSACTIONAL,
     write_crc,
 )
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
 
 
 class NewRecord(NamedTuple):

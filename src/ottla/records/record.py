@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.errors import CorruptRecordError
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, parse_header
-from ottla.records.compression import windows
+from ottla.records.compression.streams import windows
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -1,4 +1,4 @@
-# What kernel.py and arrow_kernel.py call in record_kernel.py without going through Python.
+# What kernel.py and records/columnar/arrow_kernel.py call in record_kernel.py without going through Python.
 
 cdef int check_bounds(Py_ssize_t start, Py_ssize_t end, Py_ssize_t size) except? -1
 

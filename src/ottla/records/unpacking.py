@@ -5,8 +5,9 @@ from __future__ import annotations
 from array import array
 
 from ottla.errors import DecompressionLimitError
-from ottla.records import compression, kernel, window_kernel
-from ottla.records.codec import Codec
+from ottla.records import kernel, window_kernel
+from ottla.records.compression import streams as compression
+from ottla.records.compression.codec import Codec
 
 _WINDOW_BYTES = 1 << 20
 _INT64_MAX = 2**63 - 1

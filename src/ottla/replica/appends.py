@@ -31,11 +31,11 @@ from ottla.replica.results import AppendResult
 from ottla.replica.slow_appends import SlowAppend, SlowAppends
 from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
 from ottla.runtime import LoopRuntime
-from ottla.storage.batch_run import BatchRun
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import AppendInfo
-from ottla.storage.validation import Origin, TakesLongError, Validated, is_packed, validate
+from ottla.storage.log.batch_run import BatchRun
+from ottla.storage.log.log import AppendInfo
+from ottla.storage.log.validation import Origin, TakesLongError, Validated, is_packed, validate
 
 _logger = logging.getLogger(__name__)
 

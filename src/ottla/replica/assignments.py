@@ -30,7 +30,7 @@ from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage import layout
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 

@@ -15,10 +15,12 @@ from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.runtime import Done, LoopRuntime, Timer
-from ottla.storage import compaction, layout, retention, upkeep
-from ottla.storage.compaction import Plan
-from ottla.storage.log import Log
-from ottla.storage.log_cleaner import at_once
+from ottla.storage import layout, upkeep
+from ottla.storage.cleaning import compaction
+from ottla.storage.cleaning.compaction import Plan
+from ottla.storage.cleaning.log_cleaner import at_once
+from ottla.storage.log import retention
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 
 _logger = logging.getLogger(__name__)

@@ -20,11 +20,11 @@ from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.slices import Slices, Steps
 from ottla.stall_watch import StallWatch
-from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
-from ottla.storage.log import Log
-from ottla.storage.log_reader import Isolation
-from ottla.storage.windows import WindowCache
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
+from ottla.storage.log.windows import WindowCache
 
 _logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from ottla.errors import NotLeaderOrFollowerError
 from ottla.replica.partition import Partition
 from ottla.runtime import Done, Lane, LoopRuntime
 from ottla.storage.handles import HandlePool
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from ottla.replica.waits import DelayedProduce, Purgatories
 from ottla.replica.watermarks import Watermarks
 from ottla.runtime import Done, LoopRuntime
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 
 T = TypeVar("T")

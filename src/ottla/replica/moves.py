@@ -29,10 +29,10 @@ from ottla.replica.partition import Partition
 from ottla.replica.results import FetchEntry, FetchParams, FetchResult
 from ottla.storage import relocation, upkeep
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_reader import Isolation
 from ottla.storage.relocation import Relocation
 
 _logger = logging.getLogger(__name__)

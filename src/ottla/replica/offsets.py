@@ -11,12 +11,12 @@ from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import DeleteResult, EpochEndResult, OffsetResult
 from ottla.replica.waits import DelayedDeleteRecords, Purgatories
-from ottla.storage import log_reader
 from ottla.storage.layout import TopicPartition
-from ottla.storage.leader_epochs import end_offset_for
-from ottla.storage.log import Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.leader_epochs import end_offset_for
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation, TimestampOffset
 from ottla.storage.log_manager import LogManager
-from ottla.storage.log_reader import Isolation, TimestampOffset
 
 _logger = logging.getLogger(__name__)
 

@@ -21,14 +21,14 @@ from ottla.errors import (
 from ottla.metrics import TopicMetrics
 from ottla.replica import isr
 from ottla.replica.results import NO_EPOCH
-from ottla.storage import log_reader
-from ottla.storage.batch_run import BatchRun
 from ottla.storage.fs import Bytes
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import AppendInfo, Log
-from ottla.storage.log_reader import Isolation
-from ottla.storage.validation import UNLIMITED, Origin, Validated
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.batch_run import BatchRun
+from ottla.storage.log.log import AppendInfo, Log
+from ottla.storage.log.reader import Isolation
+from ottla.storage.log.validation import UNLIMITED, Origin, Validated
 
 ALL_REPLICAS: Final = -1
 

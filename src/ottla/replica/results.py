@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Final, NamedTuple
 
+from ottla.storage.indexes.txn_index import AbortedTxn
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log_reader import Isolation
-from ottla.storage.txn_index import AbortedTxn
+from ottla.storage.log.reader import Isolation
 
 NO_ERROR: Final = 0
 NO_EPOCH: Final = -1

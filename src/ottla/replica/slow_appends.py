@@ -18,11 +18,11 @@ from ottla.errors import NotLeaderOrFollowerError
 from ottla.replica.lanes import Lanes
 from ottla.replica.results import AppendResult
 from ottla.runtime import Lane, LoopRuntime
-from ottla.storage import validation
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import AppendInfo
-from ottla.storage.validation import Origin, Validated
+from ottla.storage.log import validation
+from ottla.storage.log.log import AppendInfo
+from ottla.storage.log.validation import Origin, Validated
 
 if TYPE_CHECKING:
     from ottla.replica.appends import Appended, Appends

@@ -19,10 +19,10 @@ from ottla.replica.partition import Partition
 from ottla.replica.purgatory import Purgatory, Waiter
 from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams
 from ottla.runtime import LoopRuntime
-from ottla.storage import log_reader
 from ottla.storage.fs import ColdPagesError
 from ottla.storage.layout import TopicPartition
-from ottla.storage.segment import Segment
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log.segment import Segment
 
 # About 64 MiB: a fetch that waits for one partition holds 3 KiB, and 600 bytes for each more.
 MAX_FETCH_WEIGHT = 100_000

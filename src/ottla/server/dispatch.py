@@ -11,7 +11,7 @@ from typing import Any
 
 from ottla.api import pieces, registry
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
-from ottla.api.produce_runs import ProduceRuns
+from ottla.api.produce.runs import ProduceRuns
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics

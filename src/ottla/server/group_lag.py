@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from ottla.coordinator.groups import Groups
+from ottla.coordinator.groups.coordinator import Groups
 from ottla.replica.manager import ReplicaManager
 from ottla.storage.layout import TopicPartition
 

@@ -14,7 +14,11 @@ from ottla.api.registry import APIS
 from ottla.protocol import messages
 
 _PAUSE_S = 0.005  # in which requests have their turn; a module takes about as long
-_CODECS = ("ottla.records.xerial", "ottla.records.lz4_frame", "ottla.records.zstd_frames")
+_CODECS = (
+    "ottla.records.compression.xerial",
+    "ottla.records.compression.lz4_frame",
+    "ottla.records.compression.zstd_frames",
+)
 _METRICS = "ottla.server.prometheus"
 
 

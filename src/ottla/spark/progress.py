@@ -26,7 +26,7 @@ from ottla.client.cluster import Cluster, client_options
 from ottla.client.groups import commit_offsets
 from ottla.errors import BrokerError, ConfigError
 from ottla.spark.offsets import Offsets
-from ottla.spark.stream import Position
+from ottla.spark.read.stream import Position
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 10.0

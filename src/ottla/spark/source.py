@@ -57,22 +57,22 @@ class OttlaSource(DataSource):
         )
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from ottla.spark.reader import BatchReader
+        from ottla.spark.read.reader import BatchReader
 
         return BatchReader(_with_columns(read_options(self.options), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from ottla.spark.stream_reader import StreamReader
+        from ottla.spark.read.stream_reader import StreamReader
 
         return StreamReader(_with_columns(read_options(self.options, is_stream=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from ottla.spark.writer import TopicWriter
+        from ottla.spark.write.writer import TopicWriter
 
         return TopicWriter(write_options(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from ottla.spark.stream_writer import TopicStreamWriter
+        from ottla.spark.write.stream_writer import TopicStreamWriter
 
         return TopicStreamWriter(write_options(self.options), schema)
 

@@ -17,18 +17,19 @@ from functools import partial
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, gone, layout, losses, opened_dir, removal
+from ottla.storage import checkpoint, layout, losses, removal
+from ottla.storage.cleaning.log_cleaner import LogCleaner
 from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
-from ottla.storage.log_cleaner import LogCleaner
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir, Trouble
 from ottla.storage.losses import Loss
-from ottla.storage.opened_dir import OpenedDir
-from ottla.storage.producer_quota import ProducerQuota
-from ottla.storage.recovery import load_log
+from ottla.storage.producers.quota import ProducerQuota
+from ottla.storage.recovery import gone, opened_dir
+from ottla.storage.recovery.loading import load_log
+from ottla.storage.recovery.opened_dir import OpenedDir
 from ottla.storage.relocation import Relocation
 
 _logger = logging.getLogger(__name__)
@@ -442,7 +443,7 @@ class LogManager:
                 log.config = config
 
     def write_recovery_point(self, log: Log) -> None:
-        """Put it on disk, whatever the disk thinks: something is about to be cut (see truncation.py)."""
+        """Put it on disk, whatever the disk thinks: something is about to be cut (see storage/log/truncation.py)."""
         write = self.plan_checkpoint(log.dir, must=True)
         if write is not None:
             write()

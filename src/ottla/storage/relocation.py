@@ -13,13 +13,15 @@ from collections.abc import Callable
 from ottla.config import LogConfig
 from ottla.errors import StorageError
 from ottla.runtime import Runtime
-from ottla.storage import checkpoint, layout, log_reader, losses, quarantine, truncation
+from ottla.storage import checkpoint, layout, losses, quarantine
 from ottla.storage.fs import Bytes
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log import reader as log_reader
+from ottla.storage.log import truncation
+from ottla.storage.log.log import Log
+from ottla.storage.log.reader import Isolation
 from ottla.storage.log_dir import LogDir
-from ottla.storage.log_reader import Isolation
-from ottla.storage.recovery import load_log
+from ottla.storage.recovery.loading import load_log
 
 _COPY_BYTES = 1 << 20
 

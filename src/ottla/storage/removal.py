@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from ottla.errors import DiskFullError
 from ottla.storage import layout
 from ottla.storage.layout import TopicPartition
-from ottla.storage.log import Log
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
-from ottla.storage.opened_dir import OpenedDir
+from ottla.storage.recovery.opened_dir import OpenedDir
 
 # (when, where, path) of `-delete` directories; any thread may add to it.
 Doomed = deque[tuple[int, LogDir, str]]

@@ -11,8 +11,9 @@ from contextlib import suppress
 
 from ottla.errors import StorageError
 from ottla.runtime import Runtime
-from ottla.storage import compaction, retention
-from ottla.storage.log import Log
+from ottla.storage.cleaning import compaction
+from ottla.storage.log import retention
+from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 

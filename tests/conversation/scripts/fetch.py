@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.conversation.say import (
     MAX_BYTES,
     UNKNOWN_ID,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.conversation.say import NEWEST_FETCH_BY_NAME, fetch, produce, records
 from tests.conversation.talk import Talk, versions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.conversation.say import (
     NEWEST_FETCH_BY_NAME,
     UNKNOWN_ID,

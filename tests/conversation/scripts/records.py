@@ -6,7 +6,7 @@ import time
 
 from ottla.protocol.messages.fetch import FetchPartition
 from ottla.records import batch
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from tests.conversation.say import (
     MAX_BYTES,
     NEWEST_FETCH_BY_NAME,

@@ -7,7 +7,7 @@ import random
 
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.legacy import read_message_set
+from ottla.records.legacy.conversion import read_message_set
 from tests.reliability.attacks.brokers import Attacked
 from tests.server.wire import FETCH, PRODUCE, Wire, produce
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.records.legacy import LegacyRecord, build_message_set
+from ottla.records.legacy.conversion import LegacyRecord, build_message_set
 from tests.reliability.attacks.brokers import Attacked
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch
 

@@ -7,8 +7,8 @@ import random
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records import batch
 from ottla.records.builder import NewRecord, build_batch
-from ottla.records.codec import Codec
-from ottla.records.compression import compress
+from ottla.records.compression.codec import Codec
+from ottla.records.compression.streams import compress
 from tests.reliability.attacks.brokers import Attacked
 from tests.server.bombs import resealed
 from tests.server.wire import PRODUCE, Wire

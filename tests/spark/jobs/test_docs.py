@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ottla.cli.spark import app
+from ottla.cli.spark.commands import app
 
 PAGE = Path(__file__).parents[3] / "docs/spark-maintenance.md"
 COMMANDS = re.findall(r"^    ottla spark (.*?)(?:\s+#.*)?$", PAGE.read_text(), re.MULTILINE)

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.cli.spark_move import RowSource, run_export, run_import
-from ottla.cli.spark_work import Output
+from ottla.cli.spark.check import Output
+from ottla.cli.spark.move import RowSource, run_export, run_import
 from ottla.cluster.sqlite import SqliteStore
 from ottla.errors import ConfigError, CorruptRecordError
-from ottla.logtools.verify_data_dir import verify
-from ottla.records.codec import Codec
+from ottla.logtools.verify.data_dir import verify
+from ottla.records.compression.codec import Codec
 from ottla.spark.jobs.import_topic import ImportOptions
 from ottla.storage.checkpoint import read_topic_id
 from tests.spark.jobs.damaged import make_healthy

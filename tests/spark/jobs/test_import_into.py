@@ -13,8 +13,8 @@ from ottla.cluster.adopt import adopt
 from ottla.config import LogConfig
 from ottla.errors import BrokerError, ConfigError
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.verify_data_dir import verify
-from ottla.records.codec import Codec
+from ottla.logtools.verify.data_dir import verify
+from ottla.records.compression.codec import Codec
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs import import_into
 from ottla.spark.jobs.import_into import Destination

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.cli import log_repair
-from ottla.cli.spark_rewrite import run_compact, run_reindex
-from ottla.cli.spark_work import Output, run_repair, run_stats, run_verify
+from ottla.cli.log import repair as log_repair
+from ottla.cli.spark.check import Output, run_repair, run_stats, run_verify
+from ottla.cli.spark.rewrite import run_compact, run_reindex
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, CorruptRecordError, LogDirLockedError
 from ottla.logtools import offline

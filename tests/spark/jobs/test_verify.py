@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.verify_data_dir import verify as plain_verify
+from ottla.logtools.verify.data_dir import verify as plain_verify
 from ottla.spark.jobs.verify import verify
 from tests.spark.jobs.helping import FS, target_at
 

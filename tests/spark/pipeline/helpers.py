@@ -12,12 +12,12 @@ from confluent_kafka import Producer
 
 from ottla.spark.pipeline.checkpoint import Plan
 from ottla.spark.pipeline.config import Pipeline, load
-from ottla.spark.pipeline.ddl import TIMESTAMP
 from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Summary
-from ottla.spark.pipeline.sinks.base import TableSink
-from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
+from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
 from ottla.spark.pipeline.tasks import TaskResult, TasksHere
+from ottla.spark.sinks.base import TableSink
+from ottla.spark.tables.ddl import TIMESTAMP
 from ottla.testing.embedded import EmbeddedBroker
 
 TABLES = ("delta", "iceberg", "parquet")

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from ottla.cli.main import app
 from ottla.client.cluster import Cluster
-from ottla.spark.java import java_version
+from ottla.spark.session.java import java_version
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     KilledHere,

@@ -6,12 +6,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tools.pipeline_keys import with_keys
 
 from ottla.errors import ConfigError
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.example import example_text
 from ottla.spark.pipeline.keys import SECTIONS
-from ottla.spark.pipeline.reference import with_keys
 
 COMPLETE = """\
 [source]

@@ -9,15 +9,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from ottla.errors import LogDirLockedError, PipelineError
-from ottla.spark.loss import DataLostError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner
-from ottla.spark.pipeline.sinks.choice import table_sink
+from ottla.spark.pipeline.targets.choice import table_sink
 from ottla.spark.pipeline.tasks import TasksHere
 from ottla.spark.pipeline.validate import dry_run
+from ottla.spark.read.loss import DataLostError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,
@@ -364,7 +364,7 @@ def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(
         raise ConnectionRefusedError(111, "Connection refused")
 
     patch = pytest.MonkeyPatch()
-    patch.setattr("ottla.spark.stream.open_transport", refused)
+    patch.setattr("ottla.spark.read.stream.open_transport", refused)
     waits: list[float] = []
 
     def wait(seconds: float) -> None:

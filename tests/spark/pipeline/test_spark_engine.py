@@ -15,7 +15,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.engine import SparkEngine, SparkTasks
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.show import register
-from ottla.spark.pipeline.sinks.choice import table_sink
+from ottla.spark.pipeline.targets.choice import table_sink
 from ottla.spark.pipeline.tasks import TaskResult
 from ottla.spark.pipeline.validate import dry_run
 from ottla.testing.embedded import EmbeddedBroker

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from ottla.errors import ConfigError
-from ottla.spark import plan
 from ottla.spark.jobs.tasks import run_tasks
 from ottla.spark.options import CORRUPT, ReadOptions
-from ottla.spark.ranges import Split
+from ottla.spark.read import plan
+from ottla.spark.read.ranges import Split
 
 _CODEC = "zstd"
 _LEFT_OUT = ("topic", "partition", CORRUPT)

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
 from ottla.records.builder import seal_batch
-from ottla.records.codec import Codec
-from ottla.spark.packing import OpenBatch, RowPacker
-from ottla.storage.built_segments import BuiltSegments
+from ottla.records.compression.codec import Codec
+from ottla.spark.write.packing import OpenBatch, RowPacker
+from ottla.storage.building.built_segments import BuiltSegments
 from ottla.storage.fs import RealFileSystem
 
 COLUMNS = ("key", "value", "headers", "partition", "timestamp")

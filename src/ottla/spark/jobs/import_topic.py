@@ -12,7 +12,7 @@ from ottla.config import LogConfig
 from ottla.errors import ConfigError
 from ottla.logtools.offline import open_log
 from ottla.logtools.source import NotALogError, list_partition
-from ottla.records.codec import Codec
+from ottla.records.compression.codec import Codec
 from ottla.runtime import Runtime, SystemRuntime
 from ottla.spark.jobs import import_into
 from ottla.spark.jobs.import_into import Destination

@@ -20,7 +20,7 @@ from ottla.config import LogConfig
 from ottla.errors import BrokerError, ConfigError
 from ottla.spark.jobs.import_rows import COLUMNS, Packing, ParquetPiece, Run, SegmentsTodo, Spool, pack_rows
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
-from ottla.spark.packing import check_columns
+from ottla.spark.write.packing import check_columns
 
 _PARTITION_DIR = re.compile(r"/partition=([0-9]+)/")
 _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ottla.errors import BrokerError, StorageError
-from ottla.spark.session import running_session
+from ottla.spark.session.session import running_session
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from ottla.logtools.findings import Finding
-from ottla.logtools.log_report import LogReport, Surroundings
-from ottla.logtools.segment_facts import SegmentFacts
 from ottla.logtools.source import DataDir, Partition, SegmentFiles
-from ottla.logtools.verify import LogCheck, settle, verify_log
-from ottla.logtools.verify_data_dir import DataDirCheck, partition_findings, surroundings
-from ottla.logtools.verify_segment import check_segment
+from ottla.logtools.verify.data_dir import DataDirCheck, partition_findings, surroundings
+from ottla.logtools.verify.log import LogCheck, settle, verify_log
+from ottla.logtools.verify.log_report import LogReport, Surroundings
+from ottla.logtools.verify.segment import check_segment
+from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.spark.jobs.tasks import TASK_BYTES, Sized, run_blocks, run_tasks
 from ottla.storage.fs import FileSystem, RealFileSystem
 

@@ -22,9 +22,9 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.errors import LogDirLockedError, PipelineError
-from ottla.spark.pipeline.ddl import parse_schema, schema_text
-from ottla.spark.ranges import Split
-from ottla.spark.stream import Position
+from ottla.spark.read.ranges import Split
+from ottla.spark.read.stream import Position
+from ottla.spark.tables.ddl import parse_schema, schema_text
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, RealFileSystem
 from ottla.storage.layout import TopicPartition

@@ -10,10 +10,10 @@ from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import make_decoder
-from ottla.spark.pipeline.names import Clashes, told, without_clashes
-from ottla.spark.plan import read_split
-from ottla.spark.ranges import Split
+from ottla.spark.pipeline.decode.rows import make_decoder
+from ottla.spark.read.plan import read_split
+from ottla.spark.read.ranges import Split
+from ottla.spark.tables.names import Clashes, told, without_clashes
 
 SAMPLE_ROWS = 10_000
 

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.errors import ConfigError, PipelineFileError
-from ottla.spark.pipeline.ddl import parse_schema, type_name
 from ottla.spark.pipeline.keys import SECTIONS
-from ottla.spark.pipeline.names import check_names
 from ottla.spark.pipeline.toml_file import TomlFile
+from ottla.spark.tables.ddl import parse_schema, type_name
+from ottla.spark.tables.names import check_names
 
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
 AVAILABLE_NOW = "available_now"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ottla.spark.pipeline.check_syntax import Unsupported
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import make_decoder, row_schema
+from ottla.spark.pipeline.decode.rows import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks
-from ottla.spark.pipeline.table_files import Layout
 from ottla.spark.pipeline.tasks import Destination, Landing, Reading, TaskResult, Tasks, in_partition
+from ottla.spark.tables.table_files import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

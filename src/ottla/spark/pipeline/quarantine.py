@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ottla.spark.pipeline.ddl import TIMESTAMP
+from ottla.spark.tables.ddl import TIMESTAMP
 
 QUARANTINE_SCHEMA = pa.schema(
     [

@@ -19,19 +19,19 @@ from typing import Any, Protocol
 
 from ottla.errors import BrokerError
 from ottla.spark import offsets as offset_math
-from ottla.spark.loss import DataLostError
 from ottla.spark.offsets import Offsets
 from ottla.spark.pipeline.checkpoint import Checkpoint, Plan
 from ottla.spark.pipeline.columns import find_columns, grows, merged, told_of
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
-from ottla.spark.pipeline.sinks.base import Commit
-from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.source import reader_options
-from ottla.spark.pipeline.table_files import Layout
+from ottla.spark.pipeline.targets.choice import make_target, quarantine_sink
 from ottla.spark.pipeline.tasks import Destination, Reading, TaskResult
-from ottla.spark.stream import Position, StreamPlan
+from ottla.spark.read.loss import DataLostError
+from ottla.spark.read.stream import Position, StreamPlan
+from ottla.spark.sinks.base import Commit
+from ottla.spark.tables.names import Clashes
+from ottla.spark.tables.table_files import Layout
 
 
 class Watcher(Protocol):

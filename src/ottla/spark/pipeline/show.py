@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.sinks.base import TableSink
-from ottla.spark.pipeline.sinks.choice import quarantine_sink, table_sink
+from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
+from ottla.spark.sinks.base import TableSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

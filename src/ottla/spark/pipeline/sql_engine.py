@@ -21,12 +21,10 @@ import pyarrow as pa
 
 from ottla.errors import ConfigError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.decode import make_decoder, row_schema
+from ottla.spark.pipeline.decode.rows import make_decoder, row_schema
 from ottla.spark.pipeline.expect import sql_failure
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.receipts import Receipts
-from ottla.spark.pipeline.reshape import aligned
-from ottla.spark.pipeline.table_files import Layout, TableWriter
 from ottla.spark.pipeline.tasks import (
     HIDDEN,
     HIDDEN_COLUMNS,
@@ -38,6 +36,8 @@ from ottla.spark.pipeline.tasks import (
     Taken,
     TaskResult,
 )
+from ottla.spark.tables.reshape import aligned
+from ottla.spark.tables.table_files import Layout, TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +102,7 @@ class SqlBatch:
         )
 
     def land(self, destination: Destination) -> list[TaskResult]:
-        from ottla.spark.writer import arrow_schema
+        from ottla.spark.write.writer import arrow_schema
 
         if not self._reading.splits:
             return []

@@ -9,10 +9,10 @@ from ottla.errors import BrokerError
 from ottla.spark.offsets import Offsets
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
-from ottla.spark.pipeline.sinks.base import Landed
-from ottla.spark.pipeline.sinks.choice import make_target, quarantine_sink, table_sink
 from ottla.spark.pipeline.source import reader_options
-from ottla.spark.plan import latest_offsets
+from ottla.spark.pipeline.targets.choice import make_target, quarantine_sink, table_sink
+from ottla.spark.read.plan import latest_offsets
+from ottla.spark.sinks.base import Landed
 
 
 def collect(pipeline: Pipeline) -> dict[str, Any]:

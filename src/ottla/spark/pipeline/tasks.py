@@ -12,14 +12,14 @@ import pyarrow as pa
 from ottla.errors import PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.config import Decode, Expectation
-from ottla.spark.pipeline.decode import make_decoder
+from ottla.spark.pipeline.decode.rows import make_decoder
 from ottla.spark.pipeline.expect import Checks
-from ottla.spark.pipeline.names import Clashes
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA, quarantined
-from ottla.spark.pipeline.table_files import Layout, NewFile, TableWriter
-from ottla.spark.plan import read_split
-from ottla.spark.ranges import Split
-from ottla.spark.sending import Sent
+from ottla.spark.read.plan import read_split
+from ottla.spark.read.ranges import Split
+from ottla.spark.tables.names import Clashes
+from ottla.spark.tables.table_files import Layout, NewFile, TableWriter
+from ottla.spark.write.sending import Sent
 
 # Where a row comes from, beside it on its way through Spark: for rows that fail a check there.
 HIDDEN = "__ottla_"

@@ -17,18 +17,18 @@ from ottla.spark.options import Bound, ReadOptions
 from ottla.spark.pipeline.check_syntax import Unsupported
 from ottla.spark.pipeline.columns import grows, infer, is_found, sample, told_of
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
-from ottla.spark.pipeline.ddl import type_name
-from ottla.spark.pipeline.decode import make_decoder, row_schema
+from ottla.spark.pipeline.decode.rows import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks, sql_failure
-from ottla.spark.pipeline.names import check_names
-from ottla.spark.pipeline.sinks.base import growth
-from ottla.spark.pipeline.sinks.choice import table_sink
-from ottla.spark.pipeline.sinks.console import as_text
 from ottla.spark.pipeline.source import reader_options
-from ottla.spark.pipeline.table_files import fitted
+from ottla.spark.pipeline.targets.choice import table_sink
+from ottla.spark.pipeline.targets.console import as_text
 from ottla.spark.pipeline.tasks import Reading, RowReader
-from ottla.spark.plan import latest_offsets, plan_splits, starting_offsets
-from ottla.spark.ranges import Split
+from ottla.spark.read.plan import latest_offsets, plan_splits, starting_offsets
+from ottla.spark.read.ranges import Split
+from ottla.spark.sinks.base import growth
+from ottla.spark.tables.ddl import type_name
+from ottla.spark.tables.names import check_names
+from ottla.spark.tables.table_files import fitted
 from ottla.words import counted, noun
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Fetch: records to clients, also in the old message formats."""

@@ -1,0 +1,1 @@
+"""Produce: the way of records from a request to the partitions."""

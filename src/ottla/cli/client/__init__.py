@@ -1,0 +1,1 @@
+"""The commands that talk to any Kafka cluster: topics, groups, configs, produce, consume and so on."""

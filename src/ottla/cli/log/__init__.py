@@ -1,0 +1,1 @@
+"""`ottla log`: a file for each command, and how logs are shown."""

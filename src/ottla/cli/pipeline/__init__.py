@@ -1,0 +1,1 @@
+"""`ottla pipeline`: run pipelines, look at them, and ask their tables questions."""

@@ -1,0 +1,1 @@
+"""`ottla serve`: settings, one broker process or several, and the help page."""

@@ -1,0 +1,1 @@
+"""`ottla spark`: jobs over whole data directories."""

@@ -1,0 +1,107 @@
+"""What happens to groups by itself: offsets that nobody has needed for long go, and so do groups with nothing left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ottla.config import BrokerConfig
+from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.consumer.group import ConsumerGroup
+from ottla.coordinator.offsets.committed import Offsets, Place
+from ottla.coordinator.result import Result, Shard
+from ottla.internal_topics.group_records import GroupMetadata, GroupRecord, OffsetCommit
+
+_MINUTE_MS = 60_000
+_AT_ONCE = 500  # groups and offsets
+
+AnyGroup = Group | ConsumerGroup
+
+
+class Upkeep:
+    """Looks through one shard's groups now and then."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        config: BrokerConfig,
+        groups: dict[str, Group],
+        consumer_groups: dict[str, ConsumerGroup],
+        offsets: Offsets,
+    ) -> None:
+        self._shard = shard
+        self._interval_ms = config.offsets_retention_check_interval_ms
+        self._retention_ms = config.offsets_retention_minutes * _MINUTE_MS
+        self._groups = groups
+        self._consumer_groups = consumer_groups
+        self._offsets = offsets
+
+    def plan(self) -> None:
+        """Look through them when the time has come, and again after that."""
+
+        def due(state: object, now_ms: int) -> Result[GroupRecord]:
+            groups: list[AnyGroup] = [*self._groups.values(), *self._consumer_groups.values()]
+            return self._expire(iter(groups), state, now_ms)
+
+        self._shard.call_later(self._interval_ms, due)
+
+    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> Result[GroupRecord]:
+        """Some of the groups; the others in the next turns of the loop."""
+        records: list[GroupRecord] = []
+        left = _AT_ONCE
+        for group in groups:
+            if self._find(group.group_id) is not group:
+                continue
+            expired = self._expired(group, now_ms)
+            records += (OffsetCommit(group.group_id, *place, None) for place in expired)
+            known = self._offsets.places(group.group_id)
+            if not known.difference(expired) and _is_idle(group):
+                records += tombstones_of(group)
+            left -= 1 + len(known)
+            if left <= 0:
+                self._shard.call_later(0, partial(self._expire, groups))
+                break
+        else:
+            self.plan()
+        return Result(None, records, whole=False)
+
+    def _find(self, group_id: str) -> AnyGroup | None:
+        return self._groups.get(group_id) or self._consumer_groups.get(group_id)
+
+    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
+        since_ms = None  # what retention counts from, if not from the commit
+        if isinstance(group, Group):
+            is_empty = group.phase is GroupPhase.EMPTY
+            is_known = group.phase is GroupPhase.STABLE and group.is_consumers and group.topics is not None
+            if group.protocol_type is not None and not is_empty and not is_known:
+                return []
+            if group.protocol_type is not None and is_empty and group.timestamp >= 0:
+                since_ms = group.timestamp
+        topics = group.topics() if isinstance(group, ConsumerGroup) else None
+        expired = []
+        for place, commit in self._offsets.of(group.group_id).items():
+            is_wanted = group.is_subscribed(place.topic) if topics is None else place.topic in topics
+            if is_wanted or self._offsets.is_unstable(group.group_id, place):
+                continue
+            if commit.expire_timestamp >= 0:
+                is_over = now_ms >= commit.expire_timestamp
+            else:
+                base_ms = commit.commit_timestamp if since_ms is None else since_ms
+                is_over = now_ms - base_ms >= self._retention_ms
+            if is_over:
+                expired.append(place)
+        return expired
+
+
+def _is_idle(group: Group | ConsumerGroup) -> bool:
+    """Whether nobody is in it, or on the way into it."""
+    if isinstance(group, Group):
+        return group.phase is GroupPhase.EMPTY and not group.pending
+    return not group.members
+
+
+def tombstones_of(group: Group | ConsumerGroup) -> list[GroupRecord]:
+    """What takes a whole group back."""
+    if isinstance(group, Group):
+        return [GroupMetadata(group.group_id, None)]
+    return [*group.tombstones()]

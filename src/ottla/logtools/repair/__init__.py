@@ -1,0 +1,1 @@
+"""`ottla log repair`: a plan of what would mend a log, and carrying it out."""

@@ -1,0 +1,1 @@
+"""The kernels between batches and Arrow's columns."""

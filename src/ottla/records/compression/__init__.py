@@ -1,0 +1,1 @@
+"""The codecs of batches, in bounded memory."""

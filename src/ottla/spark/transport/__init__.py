@@ -1,0 +1,1 @@
+"""Where raw batches come from: segment files, brokers, or both."""

@@ -1,0 +1,1 @@
+"""Writing with Spark: rows of Arrow batches into batches of records, and into topics."""

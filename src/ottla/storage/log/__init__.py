@@ -1,0 +1,1 @@
+"""One partition's log: segments, appends, reads, flushes, truncation, retention."""

@@ -1,0 +1,1 @@
+"""What a partition knows of its producers, and the snapshots of that on disk."""

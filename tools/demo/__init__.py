@@ -1,0 +1,1 @@
+"""`make demo`: what ottla does, shown in a minute."""
