@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.builder import build_batch
 from ottla.runtime import SystemRuntime
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 

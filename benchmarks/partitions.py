@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.data import SMALL, managed
 from benchmarks.measure import Bench, Cost, Figure, alternate, clock
-from ottla.storage.layout import TopicPartition
+from ottla.names import TopicPartition
 
 _LIMIT_S = 2
 

@@ -8,11 +8,11 @@ from typing import Any
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.cluster.config_changes import AlterOp
 from ottla.cluster.config_views import ConfigSource
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import alter_configs as whole
 from ottla.protocol.messages import incremental_alter_configs as incremental
 from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from ottla.storage.layout import TopicPartition
 from tests.api.conftest import MakeWorld
 from tests.api.world import Refusing, World
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.api.access import CLUSTER_NAME, Operation, Resource
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -14,7 +15,6 @@ from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from ottla.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from ottla.storage.layout import TopicPartition
 from tests.api.conftest import MakeWorld
 from tests.api.world import Refusing, World
 

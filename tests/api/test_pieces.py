@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ottla.api import registry
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
 from ottla.api.pieces import cut_of, in_pieces, joined, max_elements, portions
+from ottla.names import TopicPartition
 from ottla.protocol import frame
 from ottla.protocol.codec import MAX_ELEMENTS, slow_decoder
 from ottla.protocol.messages.delete_records import (
@@ -46,7 +47,6 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.storage.layout import TopicPartition
 from ottla.testing.runtime import START_MS
 from tests.api.world import Client, World
 from tests.server.wire import records

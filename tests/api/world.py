@@ -22,6 +22,7 @@ from ottla.coordinator.groups.coordinator import Groups
 from ottla.coordinator.transactions.coordinator import Transactions
 from ottla.coordinator.transactions.verification import Verifier
 from ottla.metrics import Metrics
+from ottla.names import TopicPartition
 from ottla.protocol import frame
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.replica.manager import ReplicaManager
@@ -29,7 +30,6 @@ from ottla.replica.results import AppendResult
 from ottla.slices import Slices
 from ottla.stall_watch import StallWatch
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
 from tests.storage.world import batch

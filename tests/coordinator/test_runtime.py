@@ -18,9 +18,9 @@ from ottla.errors import (
     NotCoordinatorError,
     RecordTooLargeError,
 )
+from ottla.names import TopicPartition
 from ottla.records.control import Marker
 from ottla.records.kernel import encode_records
-from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
 TOPIC = InternalTopic("__test_state", 4, 1, {"cleanup.policy": "compact"}, 5000)

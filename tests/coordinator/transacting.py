@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.internal_topics.transaction_records import Transaction
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -27,7 +28,6 @@ from ottla.protocol.messages.txn_offset_commit import (
 from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 
 ID = "payments"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ottla.internal_topics.fields import MalformedError
 from ottla.internal_topics.transaction_records import Status, Transaction, TransactionCodec, TransactionRecord
-from ottla.storage.layout import TopicPartition
+from ottla.names import TopicPartition
 from tests.strategies import damaged
 
 CODEC = TransactionCodec()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
@@ -19,7 +20,6 @@ from ottla.records.legacy.conversion import NO_TIMESTAMP, LegacyRecord, build_me
 from ottla.runtime import Runtime, SystemRuntime
 from ottla.storage.cleaning import compaction
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation, read

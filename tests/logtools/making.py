@@ -9,11 +9,11 @@ from ottla.config import BrokerConfig, LogConfig
 from ottla.logtools.findings import Finding
 from ottla.logtools.source import resolve
 from ottla.logtools.verify.data_dir import verify
+from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log.validation import Origin
 from ottla.storage.log_manager import LogManager

@@ -11,6 +11,7 @@ from kio.schema.request_header.v1.header import RequestHeader as KioHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as KioHeaderV2
 from kio.serial import entity_writer
 
+from ottla.names import Bytes
 from ottla.protocol.codec import DecodeError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.frame import (
@@ -20,7 +21,6 @@ from ottla.protocol.frame import (
     request_parts,
     response_parts,
 )
-from ottla.protocol.message import Bytes
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.protocol.messages.produce import (

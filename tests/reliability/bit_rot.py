@@ -18,12 +18,12 @@ from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
 from ottla.logtools.source import resolve
 from ottla.logtools.verify.data_dir import verify
+from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.records.builder import build_batch
 from ottla.records.compression.codec import Codec
 from ottla.records.record import Record, read_batches, read_records
 from ottla.storage import layout
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation

@@ -16,8 +16,8 @@ from operator import attrgetter
 from random import Random
 
 from ottla.cluster.image import ClusterImage
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
-from ottla.storage.layout import TopicPartition
 from ottla.testing.crash import CrashState, crash_states
 from ottla.testing.runtime import SimulatedRuntime
 from tests.reliability.broker_story import (

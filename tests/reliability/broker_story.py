@@ -14,13 +14,13 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.cluster.image import ClusterImage
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams, FetchResult
 from ottla.runtime import Done
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
 from tests.reliability.ledger import Entry, Sender, value_of

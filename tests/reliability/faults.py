@@ -18,9 +18,9 @@ from random import Random
 
 from ottla.config import LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
+from ottla.names import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.storage import upkeep
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.crash import random_crash

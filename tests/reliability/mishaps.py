@@ -25,11 +25,12 @@ from ottla.logtools.offline import compact
 from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.walk import Damage, walk
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.records.builder import build_batch
 from ottla.records.compression.codec import Codec
 from ottla.storage import checkpoint, layout, losses
-from ottla.storage.layout import TopicPartition, segment_file
+from ottla.storage.layout import segment_file
 from ottla.storage.log.validation import Origin
 from ottla.testing.disk import SimulatedDisk, SimulatedFile
 from ottla.testing.history import Image

@@ -16,7 +16,7 @@ from operator import attrgetter
 from random import Random
 from typing import Any
 
-from ottla.storage.layout import TopicPartition
+from ottla.names import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.storage.losses import Loss

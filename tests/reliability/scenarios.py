@@ -8,12 +8,12 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.records.batch import patch_offsets
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.records.control import Marker, build_marker
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log.validation import Origin
 from ottla.storage.log_manager import LogManager

@@ -13,8 +13,8 @@ from random import Random
 from typing import NamedTuple
 
 from ottla.config import LogConfig
+from ottla.names import TopicPartition
 from ottla.storage.cleaning import compaction
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log.validation import Origin
 from ottla.testing.disk import SimulatedDisk

@@ -12,8 +12,8 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from ottla.names import TopicPartition
 from ottla.storage import layout, losses
-from ottla.storage.layout import TopicPartition
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.history import Image
 from tests.reliability.model import Written, check_log, read_all

@@ -19,10 +19,10 @@ from typing import Any
 
 from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC
 from ottla.internal_topics.transaction_records import Status
+from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.records.control import parse_marker
 from ottla.records.record import read_records
-from ottla.storage.layout import TopicPartition
 from ottla.testing.crash import CrashState, killed_states
 from ottla.testing.disk import SimulatedDisk
 from tests.coordinator.transacting import NEW, OLD, TIMEOUT_MS, Transacting

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ottla.cluster.image import PartitionInfo
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime

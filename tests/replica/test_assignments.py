@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
 from ottla.testing.small_disk import SmallFileSystem

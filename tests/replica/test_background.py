@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.faults import FaultyFileSystem
 from tests.replica.world import T0, World, leading
 from tests.storage.world import records_in

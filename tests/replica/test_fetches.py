@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ottla.cluster.image import PartitionInfo
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import EpochEnd, FetchEntry, FetchResult
 from ottla.storage import upkeep
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 from ottla.storage.log.validation import Origin
 from ottla.storage.log.windows import WINDOW_BYTES

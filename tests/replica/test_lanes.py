@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import AppendResult, FetchEntry
 from ottla.server.loop import AsyncRuntime
 from ottla.storage.fs import RealFileSystem
 from ottla.storage.handles import HandlePool, Releasable
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ottla.cluster.image import TopicInfo
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import AppendResult, FetchEntry, LogDirInfo
 from ottla.storage import losses
-from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Loss
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk

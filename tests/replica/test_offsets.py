@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.cluster.image import PartitionInfo
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import DeleteResult, EpochEndResult, FetchEntry, OffsetResult
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 from ottla.testing.runtime import START_MS
 from tests.replica.world import NODE, T0, T1, World, leading

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 from ottla.cluster.image import ClusterImage, PartitionInfo, TopicInfo
 from ottla.config import BrokerConfig, LogConfig
 from ottla.metrics import Metrics
+from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult, FetchEntry, FetchParams, FetchResult
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from tests.server.wire import PRODUCE, Wire, produce, records

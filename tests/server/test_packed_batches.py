@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.records.compression.codec import Codec
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.attacks.packed_batches import packed_batch
 from tests.server.bombs import bomb_batch

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.api.access import Operation, Resource
+from ottla.names import TopicPartition
 from ottla.protocol import frame
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.protocol.errors import ErrorCode
@@ -20,7 +21,6 @@ from ottla.records.compression.codec import Codec
 from ottla.server.dispatch import Dispatcher
 from ottla.server.listener import Listener
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.batch_run import MAX_BATCHES
 from ottla.testing.faults import Fault, FaultyFileSystem
 from tests.api.world import Refusing, World

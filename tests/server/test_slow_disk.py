@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from ottla.testing.slow_disk import SlowFileSystem
 from tests.server.wire import FETCH, PRODUCE, TIMEOUT_S, Wire, fetch, produce, records

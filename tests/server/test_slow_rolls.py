@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.validation import TakesLongError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.server.wire import PRODUCE, Wire, produce

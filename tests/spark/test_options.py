@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 from ottla.errors import ConfigError
+from ottla.names import TopicPartition
 from ottla.spark.offsets import EARLIEST, LATEST
 from ottla.spark.options import Bound, read_options, write_options
-from ottla.storage.layout import TopicPartition
 
 
 def test_what_is_not_said_is_as_in_the_connector() -> None:

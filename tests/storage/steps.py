@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import partial
 
 from ottla.errors import StorageError
+from ottla.names import TopicPartition
 from ottla.storage import upkeep
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import truncation
 from ottla.storage.log_manager import LogManager
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.errors import CorruptCheckpointError
+from ottla.names import TopicPartition
 from ottla.storage import checkpoint
-from ottla.storage.layout import TopicPartition
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.faults import Fault, FaultyFileSystem

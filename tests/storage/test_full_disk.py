@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import DiskFullError, LogDirOfflineError
+from ottla.names import TopicPartition
 from ottla.storage import checkpoint
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import retention
 from ottla.storage.log.log import Log
 from ottla.storage.log.validation import Origin, validate

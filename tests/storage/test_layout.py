@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.names import TopicPartition
 from ottla.storage import layout
-from ottla.storage.layout import SegmentFile, TopicPartition
+from ottla.storage.layout import SegmentFile
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 

@@ -14,10 +14,10 @@ import pytest
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import LogDirLockedError, LogDirOfflineError, StorageError
+from ottla.names import TopicPartition
 from ottla.runtime import SystemRuntime
 from ottla.storage import checkpoint, layout, upkeep
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.disk import SimulatedDisk

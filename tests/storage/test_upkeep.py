@@ -10,8 +10,8 @@ import pytest
 
 from ottla.config import BrokerConfig
 from ottla.errors import StorageError
+from ottla.names import TopicPartition
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime
 from tests.storage.steps import apply_retention

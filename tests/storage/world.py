@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ottla.config import LogConfig
+from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.control import Marker, build_marker
 from ottla.records.record import Record, read_batches, read_records
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import AppendInfo, Log
 from ottla.storage.log.reader import Isolation

@@ -29,11 +29,11 @@ from ottla.cluster.config_changes import (
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.outcome import Outcome
 from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError
+from ottla.names import is_topic_name
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import alter_configs as whole
 from ottla.protocol.messages import incremental_alter_configs as incremental
 from ottla.slices import Steps
-from ottla.storage.layout import is_topic_name
 
 _Answer = whole.AlterConfigsResourceResponse
 

@@ -31,6 +31,7 @@ from ottla.errors import (
     PolicyViolationError,
     UnknownTopicOrPartitionError,
 )
+from ottla.names import is_topic_name
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -41,7 +42,6 @@ from ottla.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from ottla.slices import Steps
-from ottla.storage.layout import is_topic_name
 
 MAX_SETTINGS = 90_000  # in one answer; a small request must not be able to ask for any amount of memory
 _CHECKED = 2000  # resources that are looked at in one step

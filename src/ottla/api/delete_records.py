@@ -14,6 +14,7 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -22,7 +23,6 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.replica.results import DeleteResult
-from ottla.storage.layout import TopicPartition
 
 _UNKNOWN = -1
 

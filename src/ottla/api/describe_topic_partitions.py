@@ -15,6 +15,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
+from ottla.names import is_topic_name
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -24,7 +25,6 @@ from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from ottla.slices import Steps
-from ottla.storage.layout import is_topic_name
 
 _NO_LEADER = -1
 

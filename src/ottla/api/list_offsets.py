@@ -16,6 +16,7 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -33,7 +34,6 @@ from ottla.replica.offsets import (
     MAX_TIMESTAMP,
 )
 from ottla.replica.results import OffsetResult
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 
 _CONSUMER = -1

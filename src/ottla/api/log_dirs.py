@@ -16,6 +16,7 @@ from ottla.api.access import CLUSTER_NAME, Operation, Resource
 from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -31,7 +32,6 @@ from ottla.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from ottla.replica.results import LogDirInfo, ReplicaSize
-from ottla.storage.layout import TopicPartition
 
 
 @api(35)

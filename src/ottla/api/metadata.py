@@ -30,6 +30,7 @@ from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster import controller
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Outcome
+from ottla.names import TopicPartition, is_topic_name
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
@@ -40,7 +41,6 @@ from ottla.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ottla.slices import Steps
-from ottla.storage.layout import TopicPartition, is_topic_name
 
 KEY = 3
 

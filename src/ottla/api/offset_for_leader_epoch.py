@@ -10,6 +10,7 @@ from ottla.api.access import Operation, Resource
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -18,7 +19,6 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from ottla.storage.layout import TopicPartition
 
 
 @api(23)

@@ -22,6 +22,7 @@ from ottla.cluster.config_views import topic_config_views
 from ottla.cluster.controller import DoomedTopic, MorePartitions, NewTopic
 from ottla.cluster.image import ClusterImage, TopicInfo
 from ottla.cluster.outcome import Command, Outcome, Result
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -40,7 +41,6 @@ from ottla.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from ottla.storage.layout import TopicPartition
 
 _DELETION_DISABLED_SINCE = 3
 _DELETE_BY_STATE_SINCE = 6

@@ -31,7 +31,7 @@ from ottla.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
-from ottla.storage.layout import is_topic_name
+from ottla.names import is_topic_name
 
 _CONNECTION_KEYS = frozenset(
     {"max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides"}

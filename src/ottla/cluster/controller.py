@@ -31,7 +31,8 @@ from ottla.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ottla.storage.layout import METADATA_TOPIC, is_topic_name
+from ottla.names import is_topic_name
+from ottla.storage.layout import METADATA_TOPIC
 
 MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's; a request must not be able to fill the disk with directories
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from ottla.cluster.kraft_log import KraftTopic, read_kraft_metadata
 from ottla.config import BROKER_KEYS, DYNAMIC_BROKER_KEYS, LogConfig, parse
 from ottla.errors import ConfigError, StorageError
+from ottla.names import TopicPartition
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 
 _NODE_DIR = re.compile(r"node\.[0-9]+")
 

@@ -12,12 +12,12 @@ from typing import Generic, NamedTuple
 from ottla.coordinator.result import Codec, R
 from ottla.errors import CorruptRecordError
 from ottla.internal_topics.fields import MalformedError
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.records.batch import CONTROL, MAGIC_V2, TRANSACTIONAL
 from ottla.records.control import Marker, parse_marker
 from ottla.records.legacy.message_set import read_message_set
 from ottla.records.record import read_records
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation

@@ -22,10 +22,10 @@ from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shar
 from ottla.coordinator.shard import PartitionShard, Phase
 from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
+from ottla.names import TopicPartition
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
-from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 

@@ -30,12 +30,12 @@ from ottla.errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
+from ottla.names import TopicPartition
 from ottla.records.batch import NO_PRODUCER_ID
 from ottla.records.control import Marker, build_marker
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime, Timer
-from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from typing import Any, Final, Generic
 from ottla.coordinator.result import Codec, Producer, R, Reply
 from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CodedError
+from ottla.names import TopicPartition
 from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
 from ottla.records.builder import seal_batch
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.validation import Origin
 
 _logger = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from ottla.internal_topics.decoding import read_transaction_record
 from ottla.internal_topics.fields import MalformedError
 from ottla.internal_topics.packing import INT16, INT32, INT64, NO_TAGS, compact_string, string, varint
+from ottla.names import TopicPartition
 from ottla.records.kernel import encode_records
-from ottla.storage.layout import TopicPartition
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1

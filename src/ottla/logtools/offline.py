@@ -18,12 +18,12 @@ from ottla.logtools.derive import Derived, derive
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.source import Partition
 from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of, is_full
+from ottla.names import TopicPartition
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.cleaning import compaction
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import retention, truncation
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from ottla.errors import StorageError
 from ottla.logtools.findings import Findings
+from ottla.names import TopicPartition
 from ottla.storage import layout, quarantine
 from ottla.storage.find_batch import find_batch
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.layout import TopicPartition
 
 T = TypeVar("T")
 _LOOKED_AT_BYTES = 64 << 20  # for a first batch, in a file of which nothing is known

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
 from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
+from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.storage import checkpoint, layout, quarantine
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.layout import TopicPartition
 
 REWRITTEN = ".rewritten"  # complete, and about to be written over the log that it was made from
 

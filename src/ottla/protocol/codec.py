@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ottla.names import Bytes
 from ottla.protocol import request_kernel
 from ottla.protocol.decoding import Decode, DecodeSlowly, compile_decoder, compile_slow_decoder
 from ottla.protocol.encoding import Encode, EncodeSlowly, Output, compile_encoder, compile_slow_encoder
-from ottla.protocol.message import Bytes, Message
+from ottla.protocol.message import Message
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import ProduceRequest
 from ottla.protocol.wire import MAX_ELEMENTS, DecodeError, TooManyElementsError

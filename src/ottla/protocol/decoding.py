@@ -17,7 +17,8 @@ from struct import Struct, unpack_from
 from struct import error as struct_error
 from typing import Any
 
-from ottla.protocol.message import Bytes, Field, Message
+from ottla.names import Bytes
+from ottla.protocol.message import Field, Message
 from ottla.protocol.wire import (
     FEW,
     FORMATS,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator
 from struct import Struct, pack
 from typing import Any
 
-from ottla.protocol.message import Bytes, Field, Message, Records
+from ottla.names import Bytes
+from ottla.protocol.message import Field, Message, Records
 from ottla.protocol.wire import FEW, FORMATS, SLICE, ZERO_ID, fields_of, is_nullable, put_varint
 
 

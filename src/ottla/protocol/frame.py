@@ -11,9 +11,10 @@ from functools import cache
 from struct import Struct
 from typing import Any, Final
 
+from ottla.names import Bytes
 from ottla.protocol import request_kernel
 from ottla.protocol.codec import DecodeError, Output, decoder, encoder, slow_encoder
-from ottla.protocol.message import Bytes, Message
+from ottla.protocol.message import Message
 from ottla.protocol.messages import APIS, request_class, response_class
 from ottla.protocol.wire import MAX_ELEMENTS, SLICE, skip_tags
 

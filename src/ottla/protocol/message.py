@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-Bytes = bytes | bytearray | memoryview
 Records = bytes | memoryview | list[memoryview]
 
 

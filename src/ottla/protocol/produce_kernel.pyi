@@ -3,7 +3,7 @@
 import uuid
 from array import array
 
-from ottla.protocol.message import Bytes
+from ottla.names import Bytes
 
 COMPILED: bool
 

@@ -6,7 +6,7 @@ at or past the end of the frame.
 
 from collections.abc import Mapping
 
-from ottla.protocol.message import Bytes
+from ottla.names import Bytes
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import ProduceRequest
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from uuid import UUID
 
-from ottla.protocol.message import Bytes, Field, Message
+from ottla.names import Bytes
+from ottla.protocol.message import Field, Message
 
 # What `struct` calls the types of a fixed size.
 FORMATS = {

@@ -24,6 +24,7 @@ from ottla.errors import (
     UnpackedTooLargeError,
 )
 from ottla.metrics import Metrics
+from ottla.names import Bytes, TopicPartition
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
@@ -31,8 +32,6 @@ from ottla.replica.results import AppendResult
 from ottla.replica.slow_appends import SlowAppend, SlowAppends
 from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
 from ottla.runtime import LoopRuntime
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.batch_run import BatchRun
 from ottla.storage.log.log import AppendInfo
 from ottla.storage.log.validation import Origin, TakesLongError, Validated, is_packed, validate

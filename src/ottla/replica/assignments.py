@@ -21,6 +21,7 @@ from ottla.config import LogConfig
 from ottla.config.values import LONG_MAX
 from ottla.errors import DiskFullError
 from ottla.metrics import Metrics
+from ottla.names import TopicPartition
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.moves import Moves
@@ -29,7 +30,6 @@ from ottla.replica.waits import Purgatories
 from ottla.replica.watermarks import Watermarks
 from ottla.runtime import LoopRuntime
 from ottla.storage import layout
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager

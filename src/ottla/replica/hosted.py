@@ -6,8 +6,8 @@ import uuid
 
 from ottla.cluster.image import ClusterImage
 from ottla.errors import BrokerError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from ottla.names import TopicPartition
 from ottla.replica.partition import Partition
-from ottla.storage.layout import TopicPartition
 
 
 class Hosted:

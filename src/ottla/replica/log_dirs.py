@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from ottla.errors import StorageError
+from ottla.names import TopicPartition
 from ottla.replica.moves import Moves
 from ottla.replica.results import LogDirInfo, ReplicaSize
 from ottla.runtime import LoopRuntime
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
 

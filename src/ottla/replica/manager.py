@@ -11,6 +11,7 @@ from typing import TypeVar
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, LogConfig
 from ottla.metrics import Metrics
+from ottla.names import TopicPartition
 from ottla.replica.appends import Appends
 from ottla.replica.assignments import Assignments
 from ottla.replica.background import Background
@@ -24,7 +25,6 @@ from ottla.replica.partition import Partition
 from ottla.replica.waits import DelayedProduce, Purgatories
 from ottla.replica.watermarks import Watermarks
 from ottla.runtime import Done, LoopRuntime
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 

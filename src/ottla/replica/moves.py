@@ -22,13 +22,13 @@ from ottla.errors import (
     StorageError,
     UnknownTopicOrPartitionError,
 )
+from ottla.names import TopicPartition
 from ottla.replica.fetches import Fetches
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import FetchEntry, FetchParams, FetchResult
 from ottla.storage import relocation, upkeep
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation
 from ottla.storage.log_dir import LogDir

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 
 from ottla.errors import BrokerError, OffsetOutOfRangeError, PolicyViolationError
+from ottla.names import TopicPartition
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import DeleteResult, EpochEndResult, OffsetResult
 from ottla.replica.waits import DelayedDeleteRecords, Purgatories
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.leader_epochs import end_offset_for
 from ottla.storage.log.log import Log

@@ -19,11 +19,10 @@ from ottla.errors import (
     UnknownLeaderEpochError,
 )
 from ottla.metrics import TopicMetrics
+from ottla.names import Bytes, TopicPartition
 from ottla.replica import isr
 from ottla.replica.results import NO_EPOCH
-from ottla.storage.fs import Bytes
 from ottla.storage.handles import HandlePool
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.batch_run import BatchRun
 from ottla.storage.log.log import AppendInfo, Log

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Final, NamedTuple
 
+from ottla.names import TopicPartition
 from ottla.storage.indexes.txn_index import AbortedTxn
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 
 NO_ERROR: Final = 0

@@ -15,11 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.errors import NotLeaderOrFollowerError
+from ottla.names import Bytes, TopicPartition
 from ottla.replica.lanes import Lanes
 from ottla.replica.results import AppendResult
 from ottla.runtime import Lane, LoopRuntime
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import validation
 from ottla.storage.log.log import AppendInfo
 from ottla.storage.log.validation import Origin, Validated

@@ -15,12 +15,12 @@ from ottla.errors import (
     NotLeaderOrFollowerError,
     RequestTimedOutError,
 )
+from ottla.names import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.replica.purgatory import Purgatory, Waiter
 from ottla.replica.results import AppendResult, DeleteResult, FetchEntry, FetchParams
 from ottla.runtime import LoopRuntime
 from ottla.storage.fs import ColdPagesError
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.segment import Segment
 

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterator
 
 from ottla.coordinator.groups.coordinator import Groups
+from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
-from ottla.storage.layout import TopicPartition
 
 MAX_SERIES = 50_000  # partitions of groups that one answer tells of; LEFT_OUT counts the others
 OFFSET = "kafka_consumergroup_current_offset"

@@ -13,11 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.names import Bytes
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.codec import MAX_ELEMENTS, DecodeError, TooManyElementsError
 from ottla.protocol.connection import FrameReader, ProtocolError
 from ottla.protocol.frame import read_header, take_apart
-from ottla.protocol.message import Bytes, Message
+from ottla.protocol.message import Message
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
 from ottla.server.large_requests import LargeRequest
 from ottla.slices import Steps

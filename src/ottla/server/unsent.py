@@ -13,7 +13,7 @@ import logging
 import mmap
 from typing import Protocol
 
-from ottla.protocol.message import Bytes
+from ottla.names import Bytes
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from ottla.errors import ConfigError
-from ottla.storage.layout import TopicPartition
+from ottla.names import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ottla.errors import ConfigError
+from ottla.names import TopicPartition
 from ottla.spark import offsets
 from ottla.spark.offsets import EARLIEST, LATEST, Offsets
 from ottla.spark.option_names import BATCH, BY_NAME, PASSED_BY_SPARK, REFUSED, STREAM, WRITE, unknown
-from ottla.storage.layout import TopicPartition
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS = "headers"

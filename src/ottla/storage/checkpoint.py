@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.errors import CorruptCheckpointError
+from ottla.names import TopicPartition
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 
 T = TypeVar("T")
 _VERSION = 0

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-Bytes = bytes | bytearray | memoryview
+from ottla.names import Bytes
 
 MAP_GRAIN = mmap.ALLOCATIONGRANULARITY
 # Pages come into memory and leave it in long runs: one look into each piece of this size tells about all of it.

@@ -18,6 +18,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.names import TopicPartition, is_topic_name
+
 LOG = ".log"
 INDEX = ".index"
 TIME_INDEX = ".timeindex"
@@ -51,22 +53,10 @@ STRAY_DIR = "-stray"
 
 METADATA_TOPIC = "__cluster_metadata"  # the log of a KRaft controller; never a topic of a broker
 
-MAX_TOPIC_LENGTH = 249
 MAX_NAME_LENGTH = 255
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _SEGMENT_FILE = re.compile(r"([0-9]{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(\.\w+)?")
 _MARKED_DIR = re.compile(r"(?P<name>.+)\.(?P<unique>[0-9a-f]{32})(?P<mark>-delete|-future|-stray)")
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic; its directory is named `<topic>-<partition>`."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class SegmentFile(NamedTuple):
@@ -110,9 +100,3 @@ def parse_marked_dir(name: str) -> tuple[TopicPartition, str] | None:
     match = _MARKED_DIR.fullmatch(name)
     partition = parse_partition_dir(match["name"]) if match else None
     return (partition, match["mark"]) if match and partition else None
-
-
-def is_topic_name(name: str) -> bool:
-    return (
-        name not in ("", ".", "..") and len(name) <= MAX_TOPIC_LENGTH and _TOPIC.fullmatch(name) is not None
-    )

@@ -16,13 +16,13 @@ from functools import partial
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.errors import BrokerError, DiskFullError, StorageError
+from ottla.names import TopicPartition, is_topic_name
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, losses, removal
 from ottla.storage.cleaning.log_cleaner import LogCleaner
 from ottla.storage.descriptors import shares
 from ottla.storage.fs import FileSystem, describe, raise_open_file_limit
 from ottla.storage.handles import HandlePool
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir, Trouble
 from ottla.storage.losses import Loss
@@ -326,7 +326,7 @@ class LogManager:
 
         With the epoch of its leader, that need not be written when the first record comes.
         """
-        if not layout.is_topic_name(partition.topic):
+        if not is_topic_name(partition.topic):
             raise StorageError(f"{partition.topic!r} is not a topic name")
         # Where making it failed once, something of it may lie: the next start would refuse a second copy elsewhere.
         log_dir = self._homes.get(partition)

@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 from ottla.config import LogConfig
 from ottla.errors import StorageError
+from ottla.names import Bytes, TopicPartition
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, losses, quarantine
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log

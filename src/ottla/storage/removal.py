@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from ottla.errors import DiskFullError
+from ottla.names import TopicPartition
 from ottla.storage import layout
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.recovery.opened_dir import OpenedDir

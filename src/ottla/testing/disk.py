@@ -14,7 +14,8 @@ import os
 import weakref
 from collections.abc import Callable
 
-from ottla.storage.fs import MAP_GRAIN, Bytes
+from ottla.names import Bytes
+from ottla.storage.fs import MAP_GRAIN
 from ottla.testing.history import (
     ROOT,
     FileImage,

@@ -17,7 +17,8 @@ import sys
 from collections import Counter
 from typing import NamedTuple
 
-from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.names import Bytes
+from ottla.storage.fs import File, FileSystem
 from ottla.testing import wrapped_files
 from ottla.testing.wrapped_files import LOOK, WrappedFile, WrappedFileSystem
 

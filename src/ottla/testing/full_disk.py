@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ottla.storage.fs import Bytes
+from ottla.names import Bytes
 from ottla.testing.disk import SimulatedDisk, SimulatedFile, write_at
 from ottla.testing.history import Image
 

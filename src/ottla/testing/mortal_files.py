@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.storage.fs import Bytes, RealFile, RealFileSystem
+from ottla.names import Bytes
+from ottla.storage.fs import RealFile, RealFileSystem
 
 
 class KilledError(BaseException):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import os
 
-from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.names import Bytes
+from ottla.storage.fs import File, FileSystem
 from ottla.testing.wrapped_files import WrappedFile, WrappedFileSystem
 
 

@@ -3,7 +3,8 @@ from these two classes, and changes what it is about."""
 
 from __future__ import annotations
 
-from ottla.storage.fs import Bytes, File, FileSystem
+from ottla.names import Bytes
+from ottla.storage.fs import File, FileSystem
 
 LOOK = "look"  # the kind of operations that only ask what is there
 

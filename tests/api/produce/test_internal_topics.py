@@ -10,11 +10,11 @@ from struct import pack
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from ottla import names
 from ottla.api.produce.produce import ADMIN_CLIENT_ID
 from ottla.internal_topics.group_records import GroupCodec, GroupMetadata, GroupValue
 from ottla.internal_topics.transaction_records import Transaction, TransactionCodec, TransactionRecord
 from ottla.records.builder import NewRecord, build_batch
-from ottla.storage import layout
 from ottla.testing.embedded import EmbeddedBroker
 from tests.logtools.making import check, open_manager
 
@@ -91,7 +91,7 @@ def test_a_record_that_lies_there_is_left_out_with_a_line_and_all_others_count(
         broker.create_topic("t")
         assert commit(broker, 7) == 7
     manager = open_manager(tmp_path)
-    log = manager.get(layout.TopicPartition(OFFSETS, 0))
+    log = manager.get(names.TopicPartition(OFFSETS, 0))
     assert log is not None
     offset = log.end_offset
     log.append_as_leader(build_batch([NewRecord(1, GROUP_KEY, value, [])]), 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.records.compression.codec import Codec
 from ottla.records.legacy.conversion import LegacyRecord, build_message_set
-from ottla.storage.layout import TopicPartition
 from ottla.testing.runtime import START_MS
 from tests.api.world import World
 from tests.storage.world import read_all

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ottla.api.transactions import init_producer_id
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.api.world import World
 from tests.coordinator.transacting import Transacting

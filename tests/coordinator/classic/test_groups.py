@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.offsets import room
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from ottla.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.protocol.messages.list_groups import ListGroupsRequest
-from ottla.storage.layout import TopicPartition
 from tests.api.world import World
 from tests.coordinator.conftest import MakeWorld
 from tests.coordinator.grouping import (

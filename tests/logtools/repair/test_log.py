@@ -21,11 +21,11 @@ from ottla.logtools.repair.plan import RepairPlan, Step, plan_repair
 from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import surroundings
 from ottla.logtools.writing import data_dir_of, locked
+from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.records.record import Record, read_batches
 from ottla.storage import losses
 from ottla.storage.fs import RealFile, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.testing.runtime import START_MS, SimulatedRuntime
 from tests.logtools.making import ORDERS, check, defects, open_manager
 

@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from ottla.errors import CorruptionError
+from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.records.record import read_batches
-from ottla.storage.layout import TopicPartition
 from tests import corpus
 from tests.logtools.making import fill, open_manager
 

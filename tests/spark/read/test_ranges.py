@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.names import TopicPartition
 from ottla.spark import offsets
 from ottla.spark.read import ranges
 from ottla.spark.transport.base import Mark
-from ottla.storage.layout import TopicPartition
 
 _TP = TopicPartition("t", 0)
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.spark.options import read_options
 from ottla.spark.read import plan
 from ottla.spark.read.loss import DataLostError
 from ottla.spark.read.stream import Position, StreamPlan
 from ottla.spark.read.stream_reader import StreamReader
 from ottla.storage.checkpoint import write_offsets, write_topic_id
-from ottla.storage.layout import INDEX, LOG, TopicPartition, segment_file
+from ottla.storage.layout import INDEX, LOG, segment_file
 from tests.spark.making import FS, append_batches
 
 

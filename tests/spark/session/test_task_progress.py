@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 from ottla.cli.pipeline.progress import make_watcher
 from ottla.cli.spark.progress import session_of
+from ottla.names import TopicPartition
 from ottla.spark.pipeline.checkpoint import Plan
 from ottla.spark.read.ranges import Split
 from ottla.spark.read.stream import Position
 from ottla.spark.session.task_progress import watched_tasks
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.jobs.helping import Here
 from tests.spark.pipeline.helpers import write_pipeline

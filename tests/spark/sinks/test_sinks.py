@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.errors import ConfigError, PipelineError
+from ottla.names import TopicPartition
 from ottla.spark.read.stream import Position
 from ottla.spark.sinks.base import Commit, TableSink
 from ottla.spark.sinks.delta import DeltaSink
@@ -19,7 +20,6 @@ from ottla.spark.sinks.iceberg import IcebergSink
 from ottla.spark.sinks.parquet import ParquetSink
 from ottla.spark.tables.ddl import parse_schema
 from ottla.spark.tables.table_files import TableWriter
-from ottla.storage.layout import TopicPartition
 from tests.spark.pipeline.helpers import TABLES, KilledHere
 
 APP = "0123456789abcdef"

@@ -16,6 +16,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.producing import Producer
 from ottla.client.reading import end_offsets
 from ottla.errors import BrokerError
+from ottla.names import TopicPartition
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -25,7 +26,6 @@ from ottla.records.compression.codec import Codec
 from ottla.spark.options import ReadOptions, read_options
 from ottla.spark.read import plan
 from ottla.spark.transport.open_transport import open_transport
-from ottla.storage.layout import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.client.sending import batch_of
 

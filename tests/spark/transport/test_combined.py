@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ottla.names import TopicPartition
 from ottla.spark.options import ReadOptions
 from ottla.spark.read import plan
 from ottla.spark.transport.combined import CombinedTransport
 from ottla.spark.transport.files import FileTransport
-from ottla.storage.layout import LOG, TopicPartition, segment_file
+from ottla.storage.layout import LOG, segment_file
 from tests.spark.making import append_batches, options_for
 from tests.spark.transport.test_committed import COMMITTED, ONE, PLAIN, TWO, damage, end_of, make, txn
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.names import TopicPartition
 from ottla.records import batch, kernel
 from ottla.records.batch import HEADER_SIZE, write_crc
 from ottla.records.builder import NewRecord, build_batch
@@ -23,7 +24,7 @@ from ottla.spark.read.stream import Position, StreamPlan
 from ottla.spark.transport.base import BadBytes, Block, Lost, Undecided
 from ottla.spark.transport.committed import read_committed
 from ottla.spark.transport.log_files import LogFiles
-from ottla.storage.layout import LOG, TopicPartition, segment_file
+from ottla.storage.layout import LOG, segment_file
 from ottla.storage.scan import Scan
 from tests.spark.making import FS, SCRATCH, MadeLog, Step, options_for, read_all, steps
 

@@ -12,13 +12,14 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.errors import UnknownTopicOrPartitionError
+from ottla.names import TopicPartition
 from ottla.spark.read import plan
 from ottla.spark.read.loss import DataLostError
 from ottla.spark.transport.base import Block
 from ottla.spark.transport.files import FileTransport, is_held
 from ottla.spark.transport.log_files import LogFiles
 from ottla.storage.checkpoint import write_offsets
-from ottla.storage.layout import LOG, TopicPartition, segment_file
+from ottla.storage.layout import LOG, segment_file
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.making import FS, append_batches, options_for, read_all
 

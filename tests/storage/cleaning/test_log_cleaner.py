@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.record import read_batches, read_records
 from ottla.storage import checkpoint, layout, upkeep
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation

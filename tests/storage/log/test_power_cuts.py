@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.records.control import Marker, build_marker
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log

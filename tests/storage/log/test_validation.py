@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from ottla.config import LogConfig
 from ottla.errors import BrokerError, InvalidRecordError
+from ottla.names import Bytes
 from ottla.records.batch import HEADER, HEADER_SIZE, parse_header
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.records.compression.streams import compress
 from ottla.records.legacy.conversion import LegacyRecord, build_message_set
-from ottla.storage.fs import Bytes
 from ottla.storage.log.validation import Origin, Validated, validate
 from ottla.testing.runtime import START_MS
 from tests.storage.world import batch, marker, records_in

@@ -6,9 +6,9 @@ import pytest
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptCheckpointError, CorruptRecordError
+from ottla.names import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.storage import checkpoint
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from ottla.config import BrokerConfig, LogConfig
+from ottla.names import TopicPartition
 from ottla.storage import losses, upkeep
 from ottla.storage.fs import RealFileSystem
-from ottla.storage.layout import TopicPartition, segment_file
+from ottla.storage.layout import segment_file
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.runtime import SimulatedRuntime

@@ -29,6 +29,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.api.slow_answers import answer_in_slices
 from ottla.errors import BrokerError
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -42,7 +43,6 @@ from ottla.protocol.messages.fetch import (
 )
 from ottla.replica.results import FetchEntry, FetchParams, FetchResult
 from ottla.slices import Steps
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.reader import Isolation
 
 KEY = 1

@@ -13,11 +13,10 @@ from ottla.api.services import Services
 from ottla.errors import BrokerError
 from ottla.internal_topics.decoding import reader_for
 from ottla.internal_topics.fields import MalformedError
+from ottla.names import Bytes, TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.records import kernel
 from ottla.storage.batch_reader import read_records
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 
 Entries = Sequence[tuple[TopicPartition, Bytes]]
 Refused = Mapping[TopicPartition, tuple[ErrorCode, str | None]]

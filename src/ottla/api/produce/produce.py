@@ -25,6 +25,7 @@ from ottla.api.produce.transactions import check_transaction
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage
+from ottla.names import Bytes, TopicPartition
 from ottla.protocol import frame
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
@@ -42,8 +43,6 @@ from ottla.records.compression.codec import Codec
 from ottla.records.legacy.conversion import NO_BATCH, batch_size
 from ottla.replica.appends import VALID_ACKS
 from ottla.replica.results import AppendResult
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 

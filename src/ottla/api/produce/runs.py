@@ -15,9 +15,9 @@ from ottla.api.call import Peer
 from ottla.api.produce.produce import answer_template
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
+from ottla.names import TopicPartition
 from ottla.protocol import produce_kernel
 from ottla.records import gather_kernel, kernel
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.batch_run import MAX_BYTES, BatchRun
 
 _WRITE: Final = Operation.WRITE

@@ -9,11 +9,10 @@ from ottla.api.call import Call
 from ottla.api.services import Services
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.coordinator.transactions.verification import Supports
+from ottla.names import Bytes, TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest
 from ottla.records import batch
-from ottla.storage.fs import Bytes
-from ottla.storage.layout import TopicPartition
 
 _SUPPORTS = {11: Supports.ABORTABLE, 12: Supports.ADDING, 13: Supports.ADDING}
 _NOT_VERIFIED = (

@@ -21,6 +21,7 @@ from ottla.coordinator.result import Result
 from ottla.coordinator.transactions.state import TransactionState
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, by_topic
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import describe_transactions, list_transactions
 from ottla.protocol.messages.describe_producers import (
@@ -36,7 +37,6 @@ from ottla.protocol.messages.describe_transactions import (
     TopicData,
 )
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 
 # -- DescribeTransactions

@@ -23,6 +23,7 @@ from ottla.coordinator.result import Producer
 from ottla.coordinator.transactions.markers import Codes
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, Expected
 from ottla.errors import BrokerError
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.protocol.messages.add_partitions_to_txn import (
@@ -44,7 +45,6 @@ from ottla.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from ottla.records.control import Marker
-from ottla.storage.layout import TopicPartition
 
 _FENCED_SINCE = 2
 _MANY_SINCE = 4  # AddPartitionsToTxn

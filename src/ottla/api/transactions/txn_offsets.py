@@ -19,6 +19,7 @@ from ottla.coordinator.transactions.markers import Codes
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.coordinator.transactions.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.names import TopicPartition
 from ottla.protocol.commit_topic import entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
@@ -27,7 +28,6 @@ from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from ottla.storage.layout import TopicPartition
 
 _LOADING_SINCE = 2  # clients before do not know what COORDINATOR_LOAD_IN_PROGRESS means
 _SUPPORTS = {4: Supports.ABORTABLE, 5: Supports.ADDING}

@@ -18,10 +18,10 @@ from ottla.logtools.verify.data_dir import DataDirCheck, surroundings
 from ottla.logtools.verify.log_report import LogReport
 from ottla.logtools.verify.missing import check_record
 from ottla.logtools.writing import data_dir_of, locked
+from ottla.names import TopicPartition
 from ottla.runtime import SystemRuntime
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Record
 
 LOST = "lost-records"

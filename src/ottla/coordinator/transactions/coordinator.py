@@ -14,9 +14,9 @@ from ottla.coordinator.transactions.state import NEEDS_ID, TransactionState
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError
 from ottla.internal_topics.transaction_records import Transaction, TransactionCodec, TransactionRecord
+from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
-from ottla.storage.layout import TopicPartition
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 _WRITE_TIMEOUT_MS = 5000

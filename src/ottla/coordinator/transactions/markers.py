@@ -12,6 +12,7 @@ from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC, Groups
 from ottla.coordinator.result import Producer
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, Transaction, by_topic
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.message import Message
 from ottla.protocol.messages.write_txn_markers import (
@@ -24,7 +25,6 @@ from ottla.records.control import Marker, build_marker
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime, Timer
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.validation import Origin
 
 _logger = logging.getLogger(__name__)

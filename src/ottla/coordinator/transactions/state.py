@@ -18,8 +18,8 @@ from ottla.coordinator.transactions import transaction
 from ottla.coordinator.transactions.transaction import AT_REST, PREPARED, Expected, NeedsProducerIdError
 from ottla.errors import BrokerError, CodedError
 from ottla.internal_topics.transaction_records import Status, Transaction, TransactionRecord
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
-from ottla.storage.layout import TopicPartition
 
 _logger = logging.getLogger(__name__)
 

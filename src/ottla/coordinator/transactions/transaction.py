@@ -17,8 +17,8 @@ from ottla.internal_topics.transaction_records import (
     Status,
     Transaction,
 )
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
-from ottla.storage.layout import TopicPartition
 
 MAX_EPOCH = 32767
 EPOCH_BUMP = 2  # the transaction.version from which on every end of a transaction brings a new epoch

@@ -23,6 +23,7 @@ from ottla.coordinator.transactions.markers import Codes, Peers
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, Expected
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import by_topic
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -31,7 +32,6 @@ from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ottla.replica.manager import ReplicaManager
-from ottla.storage.layout import TopicPartition
 from ottla.storage.producers.state import NO_OFFSET
 
 _ADD_VERSION = 5

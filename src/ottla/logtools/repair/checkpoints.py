@@ -14,9 +14,9 @@ from ottla.logtools.repair.plan import Step
 from ottla.logtools.side_files import BadSideFileError, parse_offsets
 from ottla.logtools.source import OFFSET_CHECKPOINTS, read_if_there
 from ottla.logtools.writing import copy_aside
+from ottla.names import TopicPartition, is_topic_name
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition, is_topic_name
 from ottla.storage.losses import Loss
 
 Offsets = dict[TopicPartition, int]

@@ -15,9 +15,9 @@ from ottla.logtools.show.pictures import DAMAGE, GAP, Break, LogPicture, why
 from ottla.logtools.show.segment import SegmentLook
 from ottla.logtools.side_files import BadSideFileError
 from ottla.logtools.source import DataDir, Partition, if_there, list_partition, read_if_there
+from ottla.names import TopicPartition
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.producers import snapshot_file as producer_snapshot
 
 

@@ -14,9 +14,9 @@ from ottla.logtools.verify.log import verify_log
 from ottla.logtools.verify.log_report import LogReport, Surroundings
 from ottla.logtools.verify.missing import check_lost_partition
 from ottla.logtools.verify.segment import Progress
+from ottla.names import TopicPartition
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.producers import snapshot_file as producer_snapshot
 from ottla.storage.recovery.witnesses import Witness
 

@@ -8,9 +8,9 @@ from ottla.errors import CorruptCheckpointError
 from ottla.logtools.findings import Findings
 from ottla.logtools.source import Partition
 from ottla.logtools.verify.segment_facts import SegmentFacts
+from ottla.names import TopicPartition
 from ottla.storage import checkpoint, layout, losses
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Record, offsets_text
 from ottla.storage.recovery.witnesses import Expected, Hole, Span, Witness, expect, holes
 

@@ -20,13 +20,13 @@ from ottla.config import LogConfig
 from ottla.errors import ConfigError, StorageError
 from ottla.logtools.source import NotALogError
 from ottla.logtools.writing import locked
+from ottla.names import TopicPartition
 from ottla.runtime import Runtime
 from ottla.spark.jobs.importing import BuiltPartition, PartitionPlace
 from ottla.storage import checkpoint, layout
 from ottla.storage.building import import_journal
 from ottla.storage.building.built_segments import BuiltSegments
 from ottla.storage.fs import FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.recovery.opened_dir import cluster_id, new_identity
 
 _UNFINISHED = "import.unfinished"  # in directories of a topic that may not be in ottla.db

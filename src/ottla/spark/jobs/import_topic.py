@@ -12,6 +12,7 @@ from ottla.config import LogConfig
 from ottla.errors import ConfigError
 from ottla.logtools.offline import open_log
 from ottla.logtools.source import NotALogError, list_partition
+from ottla.names import is_topic_name
 from ottla.records.compression.codec import Codec
 from ottla.runtime import Runtime, SystemRuntime
 from ottla.spark.jobs import import_into
@@ -73,7 +74,7 @@ def import_topic(
 
 
 def _check(options: ImportOptions) -> None:
-    if not layout.is_topic_name(options.topic):
+    if not is_topic_name(options.topic):
         raise ConfigError(f"{options.topic!r} is no name for a topic: letters, digits, . _ and - make one")
     if options.append and options.config:
         raise ConfigError("--config is for a new topic; `ottla configs` changes those of one that is there")

@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.errors import LogDirLockedError, PipelineError
+from ottla.names import TopicPartition
 from ottla.spark.read.ranges import Split
 from ottla.spark.read.stream import Position
 from ottla.spark.tables.ddl import parse_schema, schema_text
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.fs import File, RealFileSystem
-from ottla.storage.layout import TopicPartition
 
 _KEPT_PLANS = 100
 _FS = RealFileSystem()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ottla.errors import CorruptRecordError, DecompressionLimitError, InvalidRecordError
+from ottla.names import TopicPartition
 from ottla.records import batch, kernel
 from ottla.records.columnar import arrow_kernel
 from ottla.records.columnar.arrow_kernel import BAD, FULL, PACKED, PAST, Columns
@@ -21,7 +22,6 @@ from ottla.records.compression.streams import decompress, windows
 from ottla.records.legacy.message_set import LOG_APPEND_TIME, read_messages
 from ottla.spark.options import CORRUPT, HEADERS
 from ottla.spark.transport.base import BadBytes, Block
-from ottla.storage.layout import TopicPartition
 
 ROWS = 100_000
 DATA_BYTES = 16 << 20

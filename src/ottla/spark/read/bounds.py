@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ottla.errors import ConfigError, UnknownTopicOrPartitionError
+from ottla.names import TopicPartition
 from ottla.spark.offsets import EARLIEST, LATEST, Offsets
 from ottla.spark.options import Bound, ReadOptions
 from ottla.spark.read.loss import report, report_lost
 from ottla.spark.transport.base import Lost, Transport
-from ottla.storage.layout import TopicPartition
 
 
 def chosen_partitions(options: ReadOptions, transport: Transport) -> list[TopicPartition]:

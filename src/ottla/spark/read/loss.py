@@ -8,9 +8,9 @@ import warnings
 from pathlib import Path
 
 from ottla.errors import BrokerError, CorruptRecordError
+from ottla.names import TopicPartition
 from ottla.spark.options import ReadOptions
 from ottla.spark.transport.base import BadBytes, Lost, Undecided
-from ottla.storage.layout import TopicPartition
 
 
 class DataLostError(BrokerError):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ottla.names import TopicPartition
 from ottla.spark.transport.base import Mark
-from ottla.storage.layout import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.spark import offsets
 from ottla.spark.offsets import Offsets
@@ -27,7 +28,6 @@ from ottla.spark.read.loss import report, report_lost
 from ottla.spark.read.ranges import Split, between
 from ottla.spark.transport.base import Block, Lost, Transport, Undecided
 from ottla.spark.transport.open_transport import open_transport
-from ottla.storage.layout import TopicPartition
 
 TOPIC_IDS = "topic ids"
 CUTS = "cut at"

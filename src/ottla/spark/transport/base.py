@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol
 
 from typing_extensions import Buffer
 
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.records.batch import CONTROL, MAGIC_V2, OVERHEAD_SIZE
 from ottla.spark.offsets import Offsets
-from ottla.storage.layout import TopicPartition
 
 MAX_OFFSET = 2**63 - 1
 ROWS = 2048

@@ -23,12 +23,12 @@ from ottla.client.reading import (
     list_offsets,
 )
 from ottla.errors import BrokerError
+from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.records import kernel
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.transport.base import ROWS, Aborted, BadBytes, Block, Lost, Mark, blocks
-from ottla.storage.layout import TopicPartition
 
 _SAMPLE_BYTES = 64 << 10
 _SPARE = 1.25  # how much more than the estimate the last fetch asks for

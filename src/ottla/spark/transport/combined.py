@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.spark.offsets import Offsets
 from ottla.spark.transport.base import BadBytes, Block, Lost, Mark, Transport, Undecided
 from ottla.spark.transport.files import FileTransport
-from ottla.storage.layout import TopicPartition
 
 
 class CombinedTransport:

@@ -20,6 +20,7 @@ from ottla.errors import (
 )
 from ottla.logtools import source
 from ottla.logtools.writing import data_dir_of
+from ottla.names import TopicPartition
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.transport.base import BadBytes, Block, Lost, Mark
@@ -28,7 +29,6 @@ from ottla.spark.transport.log_files import LogFiles
 from ottla.spark.transport.transactions import TransactionsSoFar
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.producers import snapshot_file as producer_snapshot
 
 

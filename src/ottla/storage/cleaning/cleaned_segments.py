@@ -8,9 +8,10 @@ from __future__ import annotations
 from array import array
 
 from ottla.config import LogConfig
+from ottla.names import Bytes
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, FileSystem
+from ottla.storage.fs import FileSystem
 from ottla.storage.indexes.txn_index import AbortedTxn
 from ottla.storage.log.segment import Segment
 from ottla.storage.scan import ROWS

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from ottla.config import BrokerConfig
 from ottla.errors import BrokerError, CompactionAbortedError
+from ottla.names import TopicPartition
 from ottla.runtime import Done, Runtime
 from ottla.storage.cleaning import compaction
 from ottla.storage.cleaning.cleaner import CleanedGroup, Cleaner
 from ottla.storage.cleaning.compaction import Plan
 from ottla.storage.cleaning.throttle import Throttle
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log.log import Log
 
 Cleaned = Callable[[Log, int], None]  # a log and its new first dirty offset

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 
+from ottla.names import Bytes
 from ottla.records import batch, kernel
 from ottla.records.builder import build_batch
 from ottla.records.compression import streams as compression
 from ottla.records.compression.codec import Codec
 from ottla.records.legacy import conversion as legacy
-from ottla.storage.fs import Bytes
 
 
 class PackedBatch:

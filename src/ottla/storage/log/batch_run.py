@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
+from ottla.names import Bytes
 from ottla.records import gather_kernel, kernel
-from ottla.storage.fs import Bytes
 
 MAX_BATCHES: Final = 64
 MAX_BYTES: Final = 64 << 10  # of all of them: larger batches gain nothing, and are copied once more

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, UnexpectedAppendOffsetError
+from ottla.names import Bytes
 from ottla.records import batch, kernel
-from ottla.storage.fs import Bytes
 
 _SMALLEST_LEGACY = 26
 

@@ -23,12 +23,12 @@ from ottla.errors import (
     StorageError,
     UnexpectedAppendOffsetError,
 )
+from ottla.names import Bytes, TopicPartition
 from ottla.records import batch, control, gather_kernel, kernel
 from ottla.runtime import Runtime
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, empty_file, is_full
+from ottla.storage.fs import empty_file, is_full
 from ottla.storage.handles import HandlePool
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log import follower, producer_replay, validation
 from ottla.storage.log.batch_run import BatchRun
 from ottla.storage.log.flusher import Flusher

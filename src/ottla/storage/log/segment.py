@@ -13,9 +13,10 @@ from array import array
 
 from ottla.config import LogConfig
 from ottla.errors import LogInUseError, StorageError
+from ottla.names import Bytes
 from ottla.records import kernel
 from ottla.storage import layout
-from ottla.storage.fs import Bytes, ColdPagesError, File, FileSystem, is_full, size_of
+from ottla.storage.fs import ColdPagesError, File, FileSystem, is_full, size_of
 from ottla.storage.handles import HandlePool
 from ottla.storage.indexes.offset_index import OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex

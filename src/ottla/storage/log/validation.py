@@ -26,11 +26,11 @@ from ottla.errors import (
     RecordTooLargeError,
     UnpackedTooLargeError,
 )
+from ottla.names import Bytes
 from ottla.records import batch, kernel, unpacking
 from ottla.records.compression import streams as compression
 from ottla.records.compression.codec import Codec
 from ottla.records.legacy import conversion as legacy
-from ottla.storage.fs import Bytes
 
 MAX_RECORD_ERRORS: Final = 10
 UNLIMITED: Final = sys.maxsize

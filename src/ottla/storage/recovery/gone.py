@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ottla.names import TopicPartition
 from ottla.storage import layout, losses
-from ottla.storage.layout import TopicPartition
 from ottla.storage.losses import Loss
 from ottla.storage.recovery.opened_dir import OpenedDir
 

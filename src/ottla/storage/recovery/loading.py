@@ -11,11 +11,12 @@ import uuid
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptCheckpointError
+from ottla.names import TopicPartition
 from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, losses, quarantine
 from ottla.storage.handles import HandlePool
-from ottla.storage.layout import SegmentFile, TopicPartition
+from ottla.storage.layout import SegmentFile
 from ottla.storage.log import producer_replay
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.log import Log

@@ -17,11 +17,11 @@ from ottla.errors import (
     LogDirLockedError,
     StorageError,
 )
+from ottla.names import TopicPartition
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout
 from ottla.storage.building import import_journal
 from ottla.storage.fs import File, FileSystem
-from ottla.storage.layout import TopicPartition
 from ottla.storage.log_dir import LogDir
 from ottla.storage.recovery.witnesses import Witness
 
