@@ -21,8 +21,8 @@ from typing import NamedTuple
 from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
 from ottla.logtools.findings import Finding
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.offline import compact
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.walk import Damage, walk
 from ottla.names import TopicPartition

@@ -12,8 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from ottla.logtools.dump import FoundDamage, Query, dump_records
+from ottla.logtools.listing import list_partition
 from ottla.logtools.offline import reindex
-from ottla.logtools.source import list_partition
 from ottla.records import batch, kernel
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from ottla.cli.options import SparkOptions
 from ottla.logtools.dump import FoundDamage, Query, dump_records
-from ottla.logtools.source import DataDir, Partition, partitions_of, resolve
+from ottla.logtools.listing import DataDir, Partition, partitions_of, resolve
 from ottla.storage.fs import RealFileSystem
 
 FS = RealFileSystem()

@@ -19,7 +19,7 @@ from ottla.cli.spark.rewrite import run_compact, run_reindex
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, CorruptRecordError, LogDirLockedError
 from ottla.logtools import offline
-from ottla.logtools.source import list_partition
+from ottla.logtools.listing import list_partition
 from ottla.runtime import SystemRuntime
 from tests.spark.jobs.damaged import make_healthy
 from tests.spark.jobs.helping import FS, Here, records, target_at, tree

@@ -23,7 +23,7 @@ from ottla.cli.options import (
     output_option,
 )
 from ottla.cli.values import parse_bytes, parse_offsets, parse_time
-from ottla.logtools.source import Partition, Target, resolve
+from ottla.logtools.listing import Partition, Target, resolve
 from ottla.storage.fs import RealFileSystem
 
 app = command_group(

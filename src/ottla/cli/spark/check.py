@@ -16,8 +16,8 @@ from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import Column, print_table
 from ottla.cli.values import format_size, format_time
 from ottla.logtools.findings import DEFECT, NOTE, Finding
+from ottla.logtools.listing import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.repair.log import bound_by
-from ottla.logtools.source import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.stats import SegmentStats
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime

@@ -14,7 +14,7 @@ from ottla.cli.tables import print_table
 from ottla.cli.values import format_size
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
-from ottla.logtools.source import DataDir, Partition, partitions_of
+from ottla.logtools.listing import DataDir, Partition, partitions_of
 from ottla.spark.jobs.compact import Compacted, compact
 from ottla.spark.jobs.reindex import Reindexed, reindex
 from ottla.words import counted

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.repair.names import moving_files
-from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify.log import verify_log
 from ottla.logtools.verify.log_report import LogReport, Surroundings
 from ottla.logtools.verify.segment_facts import SegmentFacts

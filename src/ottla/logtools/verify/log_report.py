@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.epochs import WrongEpoch
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.logtools.verify.strangers import Stranger, ends_too_late, look_strange

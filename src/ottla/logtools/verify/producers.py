@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ottla.errors import CorruptSnapshotError
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.source import Partition, read_or_tell
+from ottla.logtools.listing import Partition, read_or_tell
 from ottla.logtools.verify.producer_trace import ProducerTrace, TracedMarker
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.storage import layout

@@ -27,7 +27,7 @@ _WRITTEN = ("key", "value", "headers")
 
 
 @dataclass(frozen=True)
-class TopicWriter:
+class RecordWriter:
     """Records of a topic."""
 
     options: WriteOptions
@@ -51,8 +51,8 @@ class TopicTarget:
     def last(self, app_id: str) -> LastCommit | None:
         return last_of(self._checkpoint)
 
-    def writer(self, app_id: str, batch: int) -> TopicWriter:
-        return TopicWriter(self._options, app_id, batch)
+    def writer(self, app_id: str, batch: int) -> RecordWriter:
+        return RecordWriter(self._options, app_id, batch)
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         sent = [result.sent for result in results if result.sent is not None]
