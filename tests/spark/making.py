@@ -79,9 +79,8 @@ _markers = st.builds(
 steps = st.lists(
     st.one_of(_batches, _batches, _batches, _legacies, _markers, st.just(Step("roll"))), max_size=30
 )
-SCRATCH = (
-    "/dev/shm" if Path("/dev/shm").is_dir() else None
-)  # the disk's syncs would take longer than the test
+# The disk's syncs would take longer than the test.
+SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 @dataclass

@@ -62,9 +62,8 @@ class RepairPlan:
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
     strangers: list[Stranger] = field(default_factory=list)
     given_up: list[Loss] = field(default_factory=list)  # missing offsets that no step brings back
-    later: list[Step] = field(
-        default_factory=list
-    )  # what comes when these steps are done, as far as is known
+    # What comes when these steps are done, as far as is known.
+    later: list[Step] = field(default_factory=list)
     edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
     cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)
     rebuild: set[str] = field(default_factory=set)

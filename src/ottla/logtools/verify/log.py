@@ -172,10 +172,8 @@ class LogCheck:
                 self._judge_producers(facts)
             if facts.missing is not None:
                 self._missing.append(facts.missing)
-            facts.findings, facts.producers = (
-                Findings(),
-                ProducerTrace(),
-            )  # there may be thousands of segments
+            # There may be thousands of segments.
+            facts.findings, facts.producers = Findings(), ProducerTrace()
             self._checks.append(facts)
             end_offset = max(end_offset, facts.end_offset)
         return end_offset

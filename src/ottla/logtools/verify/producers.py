@@ -34,9 +34,8 @@ class ProducerChecks:
     is_broken: bool = False  # a part is damaged: what ended a transaction may be missing
     if_not_compacted: list[Finding] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)  # in the current segment
-    markers: dict[int, int] = field(
-        default_factory=dict
-    )  # abort markers of the current segment: offset, producer
+    # Abort markers of the current segment: offset, producer.
+    markers: dict[int, int] = field(default_factory=dict)
 
     def begin(self, fs: FileSystem, partition: Partition) -> None:
         """Start where the log does: from nothing, or from the snapshot at the first segment's base."""
