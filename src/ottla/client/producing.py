@@ -209,10 +209,7 @@ class Producer:
         self.flush()
         name = self._transactional()
         request = AddOffsetsToTxnRequest(
-            transactional_id=name,
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            group_id=group,
+            transactional_id=name, producer_id=self._producer_id, producer_epoch=self._epoch, group_id=group
         )
         self._is_open = True
 
