@@ -19,9 +19,9 @@ SEED ?= 0
 demo: $(READY)
 	$(BIN)/python -m tools.demo
 
-# Three at a time on two cores: tests also wait, for brokers and Spark to start.
+# Four at a time on two cores: tests also wait, for brokers and Spark to start.
 test: $(WHEEL) lint
-	$(BIN)/pytest tests --ignore=tests/interop -n 3 --dist worksteal -q --randomly-seed=$(SEED)
+	$(BIN)/pytest tests --ignore=tests/interop -n 4 --dist worksteal -q --randomly-seed=$(SEED)
 	$(BIN)/pytest tests/records -q --kernel=interpreted --randomly-seed=$(SEED)
 
 lint: $(READY)
