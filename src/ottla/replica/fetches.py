@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ottla.errors import BrokerError, OffsetOutOfRangeError
+from ottla.replica.epochs import end_of_epoch
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
@@ -63,20 +64,22 @@ class Fetches:
 
         What waits is returned, so that it can be cancelled when its client goes.
         """
-        if params.replica_id >= 0:
-            self._note_follower(params.replica_id, entries)
         fetch = Fetch(self, params, entries, done)
         fetch.start()
         return None if fetch.is_done else fetch
 
-    def _note_follower(self, replica_id: int, entries: Sequence[FetchEntry]) -> None:
-        """What a follower asks for, it has all below of."""
-        for entry in entries:
-            partition = self.hosted.partitions.get(entry.partition)
-            if partition is not None and partition.is_leader:
-                partition.follower_reached(replica_id, entry.fetch_offset, entry.log_start_offset)
-                self._watermarks.update(partition)
-                self.purgatories.delete_records.check(partition)
+    def follower_read(self, replica_id: int, entry: FetchEntry, result: FetchResult) -> FetchResult:
+        """What a follower asks for, it has all below of, if nothing was wrong with what it asked for. The high
+        watermark that this moves is in its answer."""
+        partition = self.hosted.partitions.get(entry.partition)
+        if partition is None or partition.log is None or not partition.is_leader:
+            return result
+        if entry.current_leader_epoch not in (NO_EPOCH, partition.leader_epoch):  # since it was checked
+            return result
+        partition.follower_reached(replica_id, entry.fetch_offset, entry.log_start_offset)
+        self._watermarks.update(partition)
+        self.purgatories.delete_records.check(partition)
+        return result._replace(high_watermark=partition.log.high_watermark)
 
 
 class Fetch:
@@ -205,6 +208,14 @@ class Fetch:
             self._go_on()
 
     def _add(self, result: FetchResult) -> None:
+        replica_id = self._params.replica_id
+        if (
+            replica_id >= 0
+            and not self._has_waited
+            and not result.error_code
+            and result.diverging_epoch is None
+        ):
+            result = self._fetches.follower_read(replica_id, self._entries[len(self._results)], result)
         self._results.append(result)
         self._warmings = 0
         if result.size_bytes:
@@ -271,7 +282,7 @@ class Fetch:
             max_bytes = min(max_bytes, _LANE_BYTES)
         only_committed = params.isolation is Isolation.COMMITTED
         if entry.last_fetched_epoch != NO_EPOCH:
-            diverging = _divergence(log, entry)
+            diverging = _divergence(partition, log, entry)
             if diverging is not None:
                 return FetchResult(
                     entry.partition, 0, log.high_watermark, log.last_stable_offset, log.start_offset,
@@ -330,10 +341,10 @@ def _failure(entry: FetchEntry, partition: Partition | None, error: BaseExceptio
     return FetchResult(entry.partition, BrokerError.code)
 
 
-def _divergence(log: Log, entry: FetchEntry) -> EpochEnd | None:
+def _divergence(partition: Partition, log: Log, entry: FetchEntry) -> EpochEnd | None:
     """Where the reader's log parts from this one, if its last record is of another history."""
-    epoch, end_offset = log.epochs.end_offset_for(entry.last_fetched_epoch, log.end_offset)
-    if epoch < 0 or end_offset < 0:
+    end = end_of_epoch(partition, log, entry.last_fetched_epoch)
+    if end.epoch < 0:
         raise OffsetOutOfRangeError(
             f"{log.partition}: the end of epoch {entry.last_fetched_epoch}, the last one fetched, is not known"
         )
@@ -341,6 +352,6 @@ def _divergence(log: Log, entry: FetchEntry) -> EpochEnd | None:
         raise OffsetOutOfRangeError(
             f"{log.partition}: offset {entry.fetch_offset} lies before the log start {log.start_offset}"
         )
-    if epoch < entry.last_fetched_epoch or end_offset < entry.fetch_offset:
-        return EpochEnd(epoch, end_offset)
+    if end.epoch < entry.last_fetched_epoch or end.end_offset < entry.fetch_offset:
+        return end
     return None
