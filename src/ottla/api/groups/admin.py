@@ -17,7 +17,8 @@ from ottla.api.gather import gather
 from ottla.api.groups.classic import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, GroupPhase
+from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.result import Result
