@@ -27,6 +27,7 @@ from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage
 from ottla.names import Bytes, TopicPartition
 from ottla.protocol import frame
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -46,7 +47,7 @@ from ottla.replica.results import AppendResult
 
 _logger = logging.getLogger(__name__)
 
-KEY: Final = 0
+KEY: Final = ApiKey.PRODUCE
 ADMIN_CLIENT_ID: Final = "__admin_client"  # the one client that may write to internal topics
 
 _ONE_BATCH_SINCE: Final = 3
