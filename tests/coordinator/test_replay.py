@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from ottla.coordinator.classic.group import GroupPhase
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.result import Producer, Result
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest

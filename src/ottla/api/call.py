@@ -55,9 +55,8 @@ class Call:
         self.is_answered = False
         self.is_open = True
         self.is_large = False  # the answer has very many entries: its bytes are made in slices
-        self.is_slow = (
-            False  # it holds memory while it waits: no more is read from its connection until it is answered
-        )
+        # It holds memory while it waits: no more is read from its connection until it is answered.
+        self.is_slow = False
         self.on_closed: Callable[[], None] | None = None  # what to do when the client goes while this waits
         self.throttle_ms = 0
         self.size_bytes = 0

@@ -32,6 +32,7 @@ from ottla.errors import (
     UnknownTopicOrPartitionError,
 )
 from ottla.names import is_topic_name
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -89,7 +90,7 @@ def broker_number(services: Services, name: str) -> int | None:
     return services.node_id
 
 
-@api(32)
+@api(ApiKey.DESCRIBE_CONFIGS)
 def describe_configs(services: Services, call: Call, request: DescribeConfigsRequest) -> object:
     return answer_in_slices(services, call, _response(services, call, request))
 

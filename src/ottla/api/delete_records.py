@@ -15,6 +15,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -27,7 +28,7 @@ from ottla.replica.results import DeleteResult
 _UNKNOWN = -1
 
 
-@api(21)
+@api(ApiKey.DELETE_RECORDS)
 def delete_records(services: Services, call: Call, request: DeleteRecordsRequest) -> object:
     response = DeleteRecordsResponse()
     offsets: dict[TopicPartition, int] = {}

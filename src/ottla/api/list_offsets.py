@@ -17,6 +17,7 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -48,7 +49,7 @@ _KNOWN_SINCE = {
 _ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
 
 
-@api(2)
+@api(ApiKey.LIST_OFFSETS)
 def list_offsets(services: Services, call: Call, request: ListOffsetsRequest) -> object:
     return _ListOffsets(services, call, request).run()
 

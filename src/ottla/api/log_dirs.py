@@ -17,6 +17,7 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -34,7 +35,7 @@ from ottla.protocol.messages.describe_log_dirs import (
 from ottla.replica.results import LogDirInfo, ReplicaSize
 
 
-@api(35)
+@api(ApiKey.DESCRIBE_LOG_DIRS)
 def describe_log_dirs(services: Services, call: Call, request: DescribeLogDirsRequest) -> object:
     if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -73,7 +74,7 @@ def _replica(replica: ReplicaSize) -> DescribeLogDirsPartition:
     )
 
 
-@api(34)
+@api(ApiKey.ALTER_REPLICA_LOG_DIRS)
 def alter_replica_log_dirs(
     services: Services, call: Call, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:

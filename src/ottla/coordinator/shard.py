@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window, tell_skipped
 from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
-from ottla.coordinator.turns import Turns
+from ottla.coordinator.timers import Timers
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
     BrokerError,
@@ -39,9 +39,8 @@ from ottla.runtime import LoopRuntime, Timer
 
 _logger = logging.getLogger(__name__)
 
-_PIECE = (
-    1000  # records of a result that need not be in one batch, or that are replayed in one turn of the loop
-)
+# Records of a result that need not be in one batch, or that are replayed in one turn of the loop.
+_PIECE = 1000
 
 # What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
 _NOT_AVAILABLE = frozenset(
@@ -75,7 +74,7 @@ class PartitionShard(Generic[S, R]):
         codec: Codec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
-        turns: Turns,
+        timers: Timers,
         *,
         timeout_ms: int,
         max_bytes: Callable[[], int],
@@ -88,10 +87,10 @@ class PartitionShard(Generic[S, R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
-        self._turns = turns
+        self._timers = timers
         self._max_bytes = max_bytes
         self._failed = failed
-        self._writes = Writes(key, codec, replicas, runtime, turns, timeout_ms, self._append_failed)
+        self._writes = Writes(key, codec, replicas, runtime, timers, timeout_ms, self._append_failed)
         self.state = make_state(self)
 
     # -- loading
@@ -142,7 +141,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is not Phase.LOADING:
             return
         if sum(1 for _ in islice(steps, _PIECE)) == _PIECE:
-            self._turns.call_soon(partial(self._replay_window, window, steps, loaded))
+            self._timers.call_soon(partial(self._replay_window, window, steps, loaded))
             return
         self._writes.next_offset = window.next_offset
         self._load_window(loaded)
@@ -251,7 +250,7 @@ class PartitionShard(Generic[S, R]):
             if self.phase is Phase.ACTIVE:
                 self.run(command, _nobody)
 
-        return self._turns.call_later(delay_ms, due)
+        return self._timers.call_later(delay_ms, due)
 
     def monotonic_ms(self) -> int:
         return self._runtime.monotonic_ms()

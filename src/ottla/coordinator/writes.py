@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from ottla.coordinator.result import Codec, Producer, R, Reply
-from ottla.coordinator.turns import Turns
+from ottla.coordinator.timers import Timers
 from ottla.errors import BrokerError, CodedError
 from ottla.names import TopicPartition
 from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
@@ -57,7 +57,7 @@ class Writes(Generic[R]):
         codec: Codec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
-        turns: Turns,
+        timers: Timers,
         timeout_ms: int,
         failed: Callable[[AppendResult], None],
     ) -> None:
@@ -65,7 +65,7 @@ class Writes(Generic[R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
-        self._turns = turns
+        self._timers = timers
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
@@ -194,7 +194,7 @@ class Writes(Generic[R]):
         """Tell everybody from the first on. Many (a whole group, say) are told some in each turn of the loop."""
         end = first + _TOLD_AT_ONCE
         if end < len(replies):
-            self._turns.call_soon(partial(self.tell, replies, end))
+            self._timers.call_soon(partial(self.tell, replies, end))
             replies = replies[first:end]
         elif first:
             replies = replies[first:]

@@ -16,11 +16,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from ottla.replica.timing_wheel import Entry, TimingWheel
 from ottla.runtime import LoopRuntime, Timer
+from ottla.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
@@ -73,7 +74,7 @@ class Purgatory(Generic[K]):
         # To be looked at, the last of a list first; without a key, their time is over.
         self._late: deque[tuple[K | None, list[Waiter[K]]]] = deque()
         self._late_count = 0
-        self._has_turn = False
+        self._turns = Turns(runtime, self._look_at_late, _TURN_MS)
 
     @property
     def size(self) -> int:
@@ -187,9 +188,8 @@ class Purgatory(Generic[K]):
                 completed += 1
             elif not waiter.is_done:
                 self.watchers.setdefault(key, []).append(waiter)
-        if late and not self._has_turn:
-            self._has_turn = True
-            self._runtime.call_soon(self._take_turn)
+        if late:
+            self._turns.wake()
         return completed
 
     def _leave(self, key: K | None, waiters: list[Waiter[K]]) -> None:
@@ -199,12 +199,10 @@ class Purgatory(Generic[K]):
             self._late.append((key, waiters))
             self._late_count += len(waiters)
 
-    def _take_turn(self) -> None:
-        self._has_turn = False
-        until_ms = self._runtime.monotonic_ms() + _TURN_MS
-        self._look(_AT_ONCE)
-        while self._late and self._runtime.monotonic_ms() < until_ms:
+    def _look_at_late(self) -> Iterator[None]:
+        while self._late:
             self._look(_AT_ONCE)
+            yield
 
     def cancel(self, waiter: Waiter[K]) -> None:
         """Nobody wants its answer any more: neither `complete` nor `expire` will be called."""

@@ -17,11 +17,13 @@ from ottla.api.gather import gather
 from ottla.api.groups.classic import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, GroupPhase
+from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -39,7 +41,7 @@ from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, 
 _NOT_FOUND_SINCE = 6
 
 
-@api(15)
+@api(ApiKey.DESCRIBE_GROUPS)
 def describe_groups(services: Services, call: Call, request: DescribeGroupsRequest) -> object:
     if not request.groups:
         return DescribeGroupsResponse()
@@ -104,7 +106,7 @@ def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
     )
 
 
-@api(16)
+@api(ApiKey.LIST_GROUPS)
 def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> object:
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
@@ -148,7 +150,7 @@ def _listed(group: Group | ConsumerGroup) -> ListedGroup:
     )
 
 
-@api(42)
+@api(ApiKey.DELETE_GROUPS)
 def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) -> object:
     wanted = list(dict.fromkeys(request.groups_names))
     if not wanted:

@@ -16,6 +16,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.classic.join import Joining
 from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -52,7 +53,7 @@ def _answer(call: Call, failed: Callable[[int], Any]) -> Callable[[Any, BrokerEr
     return reply
 
 
-@api(11)
+@api(ApiKey.JOIN_GROUP)
 def join_group(services: Services, call: Call, request: JoinGroupRequest) -> object:
     def failed(code: int) -> JoinGroupResponse:
         name = None if call.version >= _NO_PROTOCOL_SINCE else ""
@@ -83,7 +84,7 @@ def join_group(services: Services, call: Call, request: JoinGroupRequest) -> obj
     return PENDING
 
 
-@api(14)
+@api(ApiKey.SYNC_GROUP)
 def sync_group(services: Services, call: Call, request: SyncGroupRequest) -> object:
     def failed(code: int) -> SyncGroupResponse:
         return SyncGroupResponse(error_code=code)
@@ -98,7 +99,7 @@ def sync_group(services: Services, call: Call, request: SyncGroupRequest) -> obj
     return PENDING
 
 
-@api(12)
+@api(ApiKey.HEARTBEAT)
 def heartbeat(services: Services, call: Call, request: HeartbeatRequest) -> object:
     def failed(code: int) -> HeartbeatResponse:
         # While the group is read nobody can tell: a member that was there goes on as if nothing had happened.
@@ -113,7 +114,7 @@ def heartbeat(services: Services, call: Call, request: HeartbeatRequest) -> obje
     return PENDING
 
 
-@api(13)
+@api(ApiKey.LEAVE_GROUP)
 def leave_group(services: Services, call: Call, request: LeaveGroupRequest) -> object:
     def failed(code: int) -> LeaveGroupResponse:
         return LeaveGroupResponse(error_code=code)

@@ -21,6 +21,7 @@ from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
 from ottla.internal_topics.consumer_group_records import NOTHING, Assigned
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -42,7 +43,7 @@ _CLASSIC, _CONSUMER = 0, 1  # types of members
 # -- ConsumerGroupHeartbeat
 
 
-@api(68)
+@api(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 def consumer_group_heartbeat(
     services: Services, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> object:
@@ -109,7 +110,7 @@ def _problem_of_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 # -- ConsumerGroupDescribe
 
 
-@api(69)
+@api(ApiKey.CONSUMER_GROUP_DESCRIBE)
 def consumer_group_describe(services: Services, call: Call, request: ConsumerGroupDescribeRequest) -> object:
     if not request.group_ids:
         return ConsumerGroupDescribeResponse()

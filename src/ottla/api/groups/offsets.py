@@ -23,6 +23,7 @@ from ottla.coordinator.offsets.committed import Place
 from ottla.coordinator.result import Result
 from ottla.errors import BrokerError
 from ottla.internal_topics.commit_kernel import CommittedOffset
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -52,7 +53,7 @@ NO_OFFSET = -1
 # -- OffsetFetch
 
 
-@api(9)
+@api(ApiKey.OFFSET_FETCH)
 def offset_fetch(services: Services, call: Call, request: OffsetFetchRequest) -> object:
     if call.version >= _MANY_GROUPS_SINCE:
         wanted = list(request.groups)
@@ -223,7 +224,7 @@ def _fetch_response(version: int, groups: list[OffsetFetchResponseGroup]) -> Off
 # -- OffsetDelete
 
 
-@api(47)
+@api(ApiKey.OFFSET_DELETE)
 def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) -> object:
     code = refusal(services, call, request.group_id, Operation.DELETE)
     if code:

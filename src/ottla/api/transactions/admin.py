@@ -22,6 +22,7 @@ from ottla.coordinator.transactions.state import TransactionState
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, by_topic
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import describe_transactions, list_transactions
 from ottla.protocol.messages.describe_producers import (
@@ -42,7 +43,7 @@ from ottla.storage.log.log import Log
 # -- DescribeTransactions
 
 
-@api(65)
+@api(ApiKey.DESCRIBE_TRANSACTIONS)
 def describe_txns(services: Services, call: Call, request: DescribeTransactionsRequest) -> object:
     wanted = request.transactional_ids
     if not wanted:
@@ -107,7 +108,7 @@ def _describe(
 # -- ListTransactions
 
 
-@api(66)
+@api(ApiKey.LIST_TRANSACTIONS)
 def list_txns(services: Services, call: Call, request: ListTransactionsRequest) -> object:
     titles = {status.title: status for status in Status}
     states = {titles[name] for name in request.state_filters if name in titles}
@@ -173,7 +174,7 @@ def _matching(
 # -- DescribeProducers
 
 
-@api(61)
+@api(ApiKey.DESCRIBE_PRODUCERS)
 def describe_producers(services: Services, call: Call, request: DescribeProducersRequest) -> object:
     wanted = [
         TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes

@@ -24,6 +24,7 @@ from ottla.coordinator.transactions.markers import Codes
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, Expected
 from ottla.errors import BrokerError
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.protocol.messages.add_partitions_to_txn import (
@@ -67,7 +68,7 @@ def _may_write(services: Services, call: Call, transactional_id: str) -> bool:
 # -- AddPartitionsToTxn
 
 
-@api(24)
+@api(ApiKey.ADD_PARTITIONS_TO_TXN)
 def add_partitions_to_txn(services: Services, call: Call, request: AddPartitionsToTxnRequest) -> object:
     many = call.version >= _MANY_SINCE
     if many:
@@ -174,7 +175,7 @@ def _refused(services: Services, call: Call, partitions: frozenset[TopicPartitio
 # -- AddOffsetsToTxn
 
 
-@api(25)
+@api(ApiKey.ADD_OFFSETS_TO_TXN)
 def add_offsets_to_txn(services: Services, call: Call, request: AddOffsetsToTxnRequest) -> object:
     transactional_id, group_id = request.transactional_id, request.group_id
     code = _NONE
@@ -207,7 +208,7 @@ def add_offsets_to_txn(services: Services, call: Call, request: AddOffsetsToTxnR
 # -- EndTxn
 
 
-@api(26)
+@api(ApiKey.END_TXN)
 def end_txn(services: Services, call: Call, request: EndTxnRequest) -> object:
     transactional_id = request.transactional_id
     if not _may_write(services, call, transactional_id):
@@ -236,7 +237,7 @@ def end_txn(services: Services, call: Call, request: EndTxnRequest) -> object:
 # -- WriteTxnMarkers
 
 
-@api(27)
+@api(ApiKey.WRITE_TXN_MARKERS)
 def write_txn_markers(services: Services, call: Call, request: WriteTxnMarkersRequest) -> object:
     """Another broker's coordinator ends transactions in partitions of this one."""
     markers = request.markers

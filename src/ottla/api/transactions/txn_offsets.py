@@ -20,6 +20,7 @@ from ottla.coordinator.transactions.transaction import Expected
 from ottla.coordinator.transactions.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.commit_topic import entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
@@ -36,7 +37,7 @@ _NO_SEQUENCE = -1
 GroupCodes = dict[tuple[str, int], int]
 
 
-@api(28)
+@api(ApiKey.TXN_OFFSET_COMMIT)
 def txn_offset_commit(services: Services, call: Call, request: TxnOffsetCommitRequest) -> object:
     allows, peer = services.authorizer.allows, call.peer
     if not allows(peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):

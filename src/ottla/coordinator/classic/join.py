@@ -6,7 +6,8 @@ import uuid
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase, Member
+from ottla.coordinator.classic.group import Group, Member
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.offsets.room import Room, is_long
 from ottla.coordinator.result import LATER, Reply, Result, Shard
@@ -205,7 +206,7 @@ class Joins:
             return joined(group, member)
         if group.phase is GroupPhase.STABLE and is_unchanged and group.leader != member_id:
             return joined(group, member)
-        if group.phase in (GroupPhase.EMPTY, GroupPhase.DEAD):
+        if group.phase is GroupPhase.EMPTY:
             return _refused(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         self._update(group, member, joining)
         self._wait(group, member, joining.reply, fx)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Effects, Rebalances, synced
 from ottla.coordinator.result import LATER, Reply, Result
 from ottla.errors import CodedError

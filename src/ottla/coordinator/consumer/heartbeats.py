@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import LEFT, LEFT_FOR_NOW, ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.member_timers import Clock
 from ottla.coordinator.consumer.member_updates import MemberUpdates, Update

@@ -11,7 +11,8 @@ from typing import Any
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, GroupPhase, Member
+from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, Member
+from ottla.coordinator.classic.phases import GroupEvent
 from ottla.coordinator.classic.rebalances import Effects, Rebalances
 from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.topic_hash import TopicHashes
@@ -163,7 +164,7 @@ class Migration:
                 group.members.get(one.member_id) or joining or ConsumerMember(one.member_id)
             )
             one.assignment = write_assignment(target, one.metadata(classic.protocol), self._image())
-        classic.enter(GroupPhase.STABLE, fx.now_ms)
+        classic.move(GroupEvent.RESTORED, fx.now_ms)
         records: list[GroupRecord] = [
             *group.tombstones(renamed),
             GroupMetadata(group.group_id, classic.snapshot()),
@@ -177,7 +178,7 @@ class Migration:
 
     def undo_downgrade(self, group: ConsumerGroup, classic: Group) -> None:
         """It could not be written down."""
-        classic.cancel_timers()
+        classic.end()
         self._groups.pop(group.group_id, None)
         self._consumer_groups[group.group_id] = group
 

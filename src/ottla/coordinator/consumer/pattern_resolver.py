@@ -25,9 +25,8 @@ from ottla.internal_topics.group_records import GroupRecord
 from ottla.protocol.errors import ErrorCode
 
 _MIN_INTERVAL_MS = 10_000
-_PIECE_STEPS = (
-    20_000  # of matching, between other work: for all groups whose patterns are looked up at the time
-)
+# Steps of matching between other work, for all groups whose patterns are looked up at the time.
+_PIECE_STEPS = 20_000
 _LEAST_STEPS = 200
 
 Allowed = Callable[[str], bool]  # whether whoever asks may see a topic

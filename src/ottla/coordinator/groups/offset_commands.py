@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Iterable
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Rebalances
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.offsets.committed import Offsets, Place

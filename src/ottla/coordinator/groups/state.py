@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
 from ottla.coordinator.classic.join import Joining, Joins
 from ottla.coordinator.classic.members import Members
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Rebalances
 from ottla.coordinator.consumer.classic_members import ClassicMembers
 from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerPhase
@@ -55,7 +56,7 @@ class GroupState:
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # the others; no id is in both
         self.offsets = Offsets(room.offsets)
         room.add(self.groups, self.consumer_groups)
-        self._rebalances = Rebalances(shard, config, self.groups)
+        self._rebalances = Rebalances(shard, config)
         self._joins = Joins(shard, config, self.groups, self._rebalances, room)
         self._members = Members(self.groups, self._rebalances)
         self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
@@ -136,7 +137,7 @@ class GroupState:
     def _drop_classic(self, group_id: str) -> None:
         known = self.groups.pop(group_id, None)
         if known is not None:
-            known.cancel_timers()
+            known.end()
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         self.offsets.end_txn(producer_id, committed=committed)
@@ -168,7 +169,7 @@ class GroupState:
         self.offsets.unload()
         self._consumers.timers.forget_all()
         for group in self.groups.values():
-            group.cancel_timers()
+            group.end()
             for member in group.members.values():
                 for reply in (member.join_reply, member.sync_reply):
                     if reply is not None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.offsets.committed import Offsets, Place
 from ottla.coordinator.result import Result, Shard
