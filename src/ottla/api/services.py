@@ -8,8 +8,8 @@ from ottla.api.access import AllowAll, Authorizer
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups.coordinator import Groups
-from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.groups.coordinator import GroupCoordinator
+from ottla.coordinator.transactions.coordinator import TransactionCoordinator
 from ottla.coordinator.transactions.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.replica.manager import ReplicaManager
@@ -29,8 +29,8 @@ class Services:
     replicas: ReplicaManager
     metrics: Metrics
     fetch_sessions: FetchSessionCache
-    groups: Groups
-    transactions: Transactions
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
     verifier: Verifier
     slices: Slices
     watch: StallWatch = field(default_factory=StallWatch)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window, tell_skipped
-from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
+from ottla.coordinator.result import LATER, Command, CommandResult, Producer, R, RecordCodec, Reply, S, Shard
 from ottla.coordinator.timers import Timers
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
@@ -71,7 +71,7 @@ class PartitionShard(Generic[S, R]):
         key: TopicPartition,
         epoch: int,
         make_state: Callable[[Shard], S],
-        codec: Codec[R],
+        codec: RecordCodec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
         timers: Timers,
@@ -208,7 +208,9 @@ class PartitionShard(Generic[S, R]):
             return CoordinatorLoadInProgressError(f"{self.key} is being read")
         return NotCoordinatorError(f"{self.key} is not looked after here")
 
-    def _write_records(self, result: Result[R], records: Sequence[R], replies: Replies, now_ms: int) -> None:
+    def _write_records(
+        self, result: CommandResult[R], records: Sequence[R], replies: Replies, now_ms: int
+    ) -> None:
         writes, producer, max_bytes = self._writes, result.producer, self._max_bytes()
         first_offset = writes.next_offset
         if producer is None:

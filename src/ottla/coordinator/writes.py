@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
-from ottla.coordinator.result import Codec, Producer, R, Reply
+from ottla.coordinator.result import Producer, R, RecordCodec, Reply
 from ottla.coordinator.timers import Timers
 from ottla.errors import BrokerError, CodedError
 from ottla.names import TopicPartition
@@ -54,7 +54,7 @@ class Writes(Generic[R]):
     def __init__(
         self,
         key: TopicPartition,
-        codec: Codec[R],
+        codec: RecordCodec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
         timers: Timers,

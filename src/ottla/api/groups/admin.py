@@ -21,7 +21,7 @@ from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group
 from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
@@ -63,7 +63,7 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
             take(described)
 
         services.groups.run(
-            group_id, lambda state, now_ms: Result(_describe(state, group_id, call.version)), reply
+            group_id, lambda state, now_ms: CommandResult(_describe(state, group_id, call.version)), reply
         )
 
     def done(groups: list[DescribedGroup]) -> None:
@@ -130,8 +130,8 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
             )
         call.reply(response)
 
-    def command(state: GroupState, now_ms: int) -> Result[Any]:
-        return Result([_listed(group) for group in state.all_groups() if wanted(group)])
+    def command(state: GroupState, now_ms: int) -> CommandResult[Any]:
+        return CommandResult([_listed(group) for group in state.all_groups() if wanted(group)])
 
     services.groups.run_everywhere(command, done)
     return PENDING

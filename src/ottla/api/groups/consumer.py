@@ -18,7 +18,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.coordinator.consumer.group import LEFT, LEFT_FOR_NOW, ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.heartbeats import Beat
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
 from ottla.internal_topics.consumer_group_records import NOTHING, Assigned
 from ottla.protocol.api_keys import ApiKey
@@ -130,7 +130,7 @@ def consumer_group_describe(services: Services, call: Call, request: ConsumerGro
             take(described)
 
         services.groups.run(
-            group_id, lambda state, now_ms: Result(_describe(services, state, group_id)), reply
+            group_id, lambda state, now_ms: CommandResult(_describe(services, state, group_id)), reply
         )
 
     def done(groups: list[DescribedGroup]) -> None:

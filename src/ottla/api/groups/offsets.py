@@ -19,10 +19,10 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups.offset_commands import Codes
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.offsets.committed import Place
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
 from ottla.internal_topics.commit_kernel import CommittedOffset
+from ottla.names import TopicPartition
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_delete import (
@@ -99,13 +99,13 @@ def _fetch_group(
     def allowed(topic: str) -> bool:
         return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
 
-    def command(state: GroupState, now_ms: int) -> Result[object]:
+    def command(state: GroupState, now_ms: int) -> CommandResult[object]:
         state.check_fetch(wanted.group_id, wanted.member_id, wanted.member_epoch)
         topics = wanted.topics
         if topics is None:
             topics = _all_topics(services, state, wanted.group_id, allowed)
         fetched = [_fetch_topic(state, wanted.group_id, topic, by_id, allowed, stable) for topic in topics]
-        return Result(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=fetched))
+        return CommandResult(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=fetched))
 
     def reply(answer: OffsetFetchResponseGroup | None, error: BrokerError | None) -> None:
         if answer is None:
@@ -153,7 +153,10 @@ def _fetch_topic(
         partitions=[
             _partition(
                 partition,
-                code or state.fetch(group_id, Place(topic.name, partition), topic.topic_id, stable=stable),
+                code
+                or state.fetch(
+                    group_id, TopicPartition(topic.name, partition), topic.topic_id, stable=stable
+                ),
             )
             for partition in topic.partition_indexes
         ],
@@ -236,7 +239,7 @@ def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) 
         info = image.topics.get(topic.name)
         may_read = allows(call.peer, Operation.READ, Resource.TOPIC, topic.name)
         for entry in topic.partitions:
-            place = Place(topic.name, entry.partition_index)
+            place = TopicPartition(topic.name, entry.partition_index)
             if not may_read:
                 codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif info is None or not 0 <= entry.partition_index < len(info.partitions):

@@ -10,9 +10,9 @@ from ottla.coordinator.classic.group import Group, Member
 from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.offsets.room import Room, is_long
-from ottla.coordinator.result import LATER, Reply, Result, Shard
+from ottla.coordinator.result import LATER, CommandResult, GroupResult, Reply, Shard
 from ottla.errors import CodedError
-from ottla.internal_topics.group_records import GroupMetadata, GroupRecord, GroupValue
+from ottla.internal_topics.group_records import GroupMetadata, GroupValue
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -52,16 +52,16 @@ class Joins:
         self._groups = groups
         self._rebalances = rebalances
 
-    def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+    def join(self, joining: Joining, now_ms: int) -> GroupResult:
         """The answer comes with the next generation, or at once where there is a reason."""
         request = joining.request
         if is_long(joining.client_id, request.group_instance_id, request.protocol_type):
-            return Result(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
+            return CommandResult(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
         group = self._groups.get(request.group_id)
         is_new_group = group is None
         if group is None:
             if request.member_id:
-                return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+                return CommandResult(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
             self._room.check_group(request.group_id)
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)

@@ -15,7 +15,7 @@ from typing import Any
 from ottla.config import BrokerConfig
 from ottla.coordinator.classic.group import QUICKLY_READ, Group, Member, announced
 from ottla.coordinator.classic.phases import GroupEvent, GroupPhase
-from ottla.coordinator.result import Command, Reply, Result, Shard
+from ottla.coordinator.result import Command, CommandResult, GroupResult, Reply, Shard
 from ottla.errors import BrokerError
 from ottla.internal_topics.decoding import subscribed_topics
 from ottla.internal_topics.group_records import GroupMetadata, GroupRecord
@@ -41,9 +41,9 @@ class Effects:
     replies: list[tuple[Reply, Any]] = field(default_factory=list)
     undo: Callable[[], None] | None = None
 
-    def result(self, response: Any = None) -> Result[GroupRecord]:
+    def result(self, response: Any = None) -> GroupResult:
         """Groups have changed themselves: their records are pictures of them, not changes."""
-        return Result(response, self.records, replay=False, replies=self.replies, undo=self.undo)
+        return CommandResult(response, self.records, replay=False, replies=self.replies, undo=self.undo)
 
 
 class Rebalances:
@@ -294,7 +294,7 @@ class Rebalances:
     def _later(self, group: Group, delay_ms: float, step: Callable[[Group, Effects], None]) -> Timer:
         """A step of a group later, unless the group is gone by then."""
 
-        def command(state: object, now_ms: int) -> Result[GroupRecord]:
+        def command(state: object, now_ms: int) -> GroupResult:
             fx = Effects(now_ms)
             if group.phase is not GroupPhase.DEAD:
                 step(group, fx)

@@ -35,7 +35,7 @@ class Update:
     member: ConsumerMember
     records: list[GroupRecord] = field(default_factory=list)
     epoch: int = 0  # of the group
-    wants_else: bool = False
+    has_new_subscription: bool = False
 
 
 class MemberUpdates:
@@ -64,10 +64,10 @@ class MemberUpdates:
             update.records.append(MemberRecord(group.group_id, new.member_id, details))
         has_new_names = details.topics != old.details.topics
         change = self._patterns.follow(group, old, new, allowed, update.records, now_ms)
-        update.wants_else = has_new_names or change is not PatternChange.NONE
+        update.has_new_subscription = has_new_names or change is not PatternChange.NONE
         # A pattern that is not known yet leads to a new epoch when it is: not to one before.
         is_new = has_new_names or change is PatternChange.KNOWN
-        is_bumped = update.wants_else if classic else group.epoch == 0 or is_new
+        is_bumped = update.has_new_subscription if classic else group.epoch == 0 or is_new
         if is_bumped or group.needs_refresh:
             self._bump(update, is_bumped)
         return is_bumped
@@ -98,7 +98,7 @@ class MemberUpdates:
     def reconcile(self, update: Update, target_epoch: int, target: Assigned, owned: Owned | None) -> bool:
         """The member's next step; whether there was one."""
         group, member = update.group, update.member
-        if not update.wants_else and member.is_settled(target_epoch):
+        if not update.has_new_subscription and member.is_settled(target_epoch):
             return False
         standing = reconcile(
             member,
@@ -107,7 +107,7 @@ class MemberUpdates:
             topic_ids(group, member, self._image()),
             group.is_owned,
             owned,
-            wants_else=update.wants_else,
+            has_new_subscription=update.has_new_subscription,
         )
         if standing == member.standing:
             return False

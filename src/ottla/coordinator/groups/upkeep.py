@@ -9,9 +9,10 @@ from ottla.config import BrokerConfig
 from ottla.coordinator.classic.group import Group
 from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
-from ottla.coordinator.offsets.committed import Offsets, Place
-from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.offsets.committed import CommittedOffsets
+from ottla.coordinator.result import CommandResult, GroupResult, Shard
 from ottla.internal_topics.group_records import GroupMetadata, GroupRecord, OffsetCommit
+from ottla.names import TopicPartition
 
 _MINUTE_MS = 60_000
 _AT_ONCE = 500  # groups and offsets
@@ -28,7 +29,7 @@ class Upkeep:
         config: BrokerConfig,
         groups: dict[str, Group],
         consumer_groups: dict[str, ConsumerGroup],
-        offsets: Offsets,
+        offsets: CommittedOffsets,
     ) -> None:
         self._shard = shard
         self._interval_ms = config.offsets_retention_check_interval_ms
@@ -40,13 +41,13 @@ class Upkeep:
     def plan(self) -> None:
         """Look through them when the time has come, and again after that."""
 
-        def due(state: object, now_ms: int) -> Result[GroupRecord]:
+        def due(state: object, now_ms: int) -> GroupResult:
             groups: list[AnyGroup] = [*self._groups.values(), *self._consumer_groups.values()]
             return self._expire(iter(groups), state, now_ms)
 
         self._shard.call_later(self._interval_ms, due)
 
-    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> Result[GroupRecord]:
+    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> GroupResult:
         """Some of the groups; the others in the next turns of the loop."""
         records: list[GroupRecord] = []
         left = _AT_ONCE
@@ -64,12 +65,12 @@ class Upkeep:
                 break
         else:
             self.plan()
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)
 
     def _find(self, group_id: str) -> AnyGroup | None:
         return self._groups.get(group_id) or self._consumer_groups.get(group_id)
 
-    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
+    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[TopicPartition]:
         since_ms = None  # what retention counts from, if not from the commit
         if isinstance(group, Group):
             is_empty = group.phase is GroupPhase.EMPTY

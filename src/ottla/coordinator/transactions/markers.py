@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.cluster.metadata import Metadata
-from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC, Groups
+from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinator.result import Producer
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, Transaction, by_topic
@@ -53,7 +53,7 @@ class LocalMarkers:
     """Writes markers to partitions that this broker leads."""
 
     def __init__(
-        self, replicas: ReplicaManager, groups: Groups, runtime: LoopRuntime, timeout_ms: int
+        self, replicas: ReplicaManager, groups: GroupCoordinator, runtime: LoopRuntime, timeout_ms: int
     ) -> None:
         self._replicas = replicas
         self._groups = groups

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.result import CommandResult, Reply, Shard
 from ottla.coordinator.transactions import transaction
 from ottla.coordinator.transactions.transaction import AT_REST, PREPARED, Expected, NeedsProducerIdError
 from ottla.errors import BrokerError, CodedError
@@ -44,7 +44,7 @@ class MarkerSender(Protocol):
 
 
 class TransactionState:
-    """The transactional ids that belong to one partition. Commands are methods; each gives a Result."""
+    """The transactional ids that belong to one partition. Commands are methods; each gives a CommandResult."""
 
     def __init__(
         self, shard: Shard, config: BrokerConfig, markers: MarkerSender, count: Callable[[], int]
@@ -90,7 +90,7 @@ class TransactionState:
         expected: Expected | None,
         fresh_id: int | None,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """A new epoch. The response is a Transaction, or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         if known is not None and known.status is Status.ONGOING:
@@ -103,8 +103,8 @@ class TransactionState:
         try:
             begun = transaction.initialised(known, timeout_ms, expected, fresh_id, now_ms)
         except NeedsProducerIdError:
-            return Result(NEEDS_ID, records)
-        return Result(begun, [*records, TransactionRecord(transactional_id, begun)])
+            return CommandResult(NEEDS_ID, records)
+        return CommandResult(begun, [*records, TransactionRecord(transactional_id, begun)])
 
     def _make_room(self, transactional_id: str, now_ms: int) -> list[TransactionRecord]:
         """What is forgotten for one more id: some that were begun and never used. CodedError if there is none."""
@@ -142,25 +142,25 @@ class TransactionState:
         added: Set[TopicPartition],
         client_version: int,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """Partitions become part of the transaction; one begins if there is none."""
         transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         grown = transaction.with_partitions(known, added, client_version, now_ms)
         if _weight(grown) > _weight(known) and self._count() >= self._config.max_transactional_ids:
             raise CodedError(ErrorCode.POLICY_VIOLATION)
-        return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
+        return CommandResult(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
 
     def verify(
         self, transactional_id: str, producer: Expected, partitions: Set[TopicPartition], now_ms: int
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """Whether the partitions are part of the transaction. The response is `Codes`."""
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         codes: Codes = {
             partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
             for partition in partitions
         }
-        return Result(codes)
+        return CommandResult(codes)
 
     def end(
         self,
@@ -170,22 +170,22 @@ class TransactionState:
         client_version: int,
         fresh_id: int | None,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """Commit or abort. The response is the producer from now on (an Expected), or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         try:
             prepared = transaction.ended(known, producer, commit, client_version, fresh_id, now_ms)
         except NeedsProducerIdError:
-            return Result(NEEDS_ID)
+            return CommandResult(NEEDS_ID)
         if prepared is None:
             assert known is not None
-            return Result(Expected(known.producer_id, known.producer_epoch))
+            return CommandResult(Expected(known.producer_id, known.producer_epoch))
         after = transaction.completed(prepared, now_ms)
         return self._prepare(transactional_id, prepared, Expected(after.producer_id, after.producer_epoch))
 
     def _prepare(
         self, transactional_id: str, prepared: Transaction, response: object
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """Write down that the transaction ends; once that is safe, the markers go out."""
 
         def safe(_: object, error: BrokerError | None) -> None:
@@ -193,23 +193,25 @@ class TransactionState:
                 self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, prepared)
 
         record = TransactionRecord(transactional_id, prepared)
-        return Result(response, [record], replies=[(safe, None)])
+        return CommandResult(response, [record], replies=[(safe, None)])
 
     def complete(
         self, transactional_id: str, prepared: Transaction, now_ms: int
-    ) -> Result[TransactionRecord]:
+    ) -> CommandResult[TransactionRecord]:
         """The markers are written."""
         known = self.transactions.get(transactional_id)
         if known is None or known.status not in PREPARED or known.producer_epoch != prepared.producer_epoch:
-            return Result()
-        return Result(None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))])
+            return CommandResult()
+        return CommandResult(
+            None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))]
+        )
 
     # -- what goes by itself
 
     def _plan_aborts(self) -> None:
         interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
 
-        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
+        def due(state: TransactionState, now_ms: int) -> CommandResult[TransactionRecord]:
             result = self.abort_timed_out(now_ms)
             # If there are more, the next ones follow in another turn of the loop.
             self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
@@ -217,7 +219,7 @@ class TransactionState:
 
         self._shard.call_later(interval_ms, due)
 
-    def abort_timed_out(self, now_ms: int) -> Result[TransactionRecord]:
+    def abort_timed_out(self, now_ms: int) -> CommandResult[TransactionRecord]:
         """Abort what has been open for longer than its producer allowed; some of it, if that is much."""
         timed_out = [
             (transactional_id, txn)
@@ -231,24 +233,24 @@ class TransactionState:
             one = self._prepare(transactional_id, transaction.fenced(txn, now_ms), None)
             records += one.records
             replies += one.replies
-        return Result(None, records, replies=replies, whole=False)
+        return CommandResult(None, records, replies=replies, whole=False)
 
     def _plan_expiry(self) -> None:
         interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
 
-        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
+        def due(state: TransactionState, now_ms: int) -> CommandResult[TransactionRecord]:
             result = self.expire(now_ms)
             self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
             return result
 
         self._shard.call_later(interval_ms, due)
 
-    def expire(self, now_ms: int) -> Result[TransactionRecord]:
+    def expire(self, now_ms: int) -> CommandResult[TransactionRecord]:
         """Forget ids that have not been used for long; some of them, if they are many."""
         limit_ms = now_ms - self._config.transactional_id_expiration_ms
         silent = self._silent_since(limit_ms, AT_REST)
         records = [TransactionRecord(transactional_id, None) for transactional_id in islice(silent, _PIECE)]
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)
 
 
 def _weight(txn: Transaction | None) -> int:
