@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ottla.api.access import AllowAll, Authorizer
+from ottla.api.access import AllowAll, Authorizer, Operation, Resource
+from ottla.api.call import Call
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
@@ -37,3 +38,7 @@ class Services:
     max_partitions: int | None = None  # for each broker
     authorizer: Authorizer = field(default_factory=AllowAll)
     topics_being_made: set[str] = field(default_factory=set)  # because a client asked for their metadata
+
+    def allows(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
+        """Whether the client that sent a request may do this."""
+        return self.authorizer.allows(call.peer, operation, resource, name)

@@ -78,10 +78,7 @@ def _batch(
         read_records(data, position)
         if is_v2
         else read_message_set(
-            data,
-            position,
-            position + row[kernel.SIZE],
-            max_output_bytes=log.config.decompression_max_bytes,
+            data, position, position + row[kernel.SIZE], max_output_bytes=log.config.decompression_max_bytes
         )
     )
     records = []

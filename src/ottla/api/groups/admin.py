@@ -47,15 +47,14 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
         return DescribeGroupsResponse()
 
     def ask(group_id: str, take: Callable[[DescribedGroup], None]) -> None:
-        if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, group_id):
+        if not services.allows(call, Operation.DESCRIBE, Resource.GROUP, group_id):
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
             take(DescribedGroup(group_id=group_id, error_code=code))
             return
 
         def reply(described: DescribedGroup | None, error: BrokerError | None) -> None:
             if described is None:
-                code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-                described = DescribedGroup(group_id=group_id, error_code=code)
+                described = DescribedGroup(group_id=group_id, error_code=code_of(error))
             elif request.include_authorized_operations and not described.error_code:
                 described.authorized_operations = authorized_operations(
                     services.authorizer, call.peer, Resource.GROUP, group_id
@@ -160,7 +159,7 @@ def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) 
         def tell(code: int) -> None:
             take(DeletableGroupResult(group_id=group_id, error_code=code))
 
-        if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.GROUP, group_id):
+        if not services.allows(call, Operation.DELETE, Resource.GROUP, group_id):
             tell(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return
         services.groups.run(

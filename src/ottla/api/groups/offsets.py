@@ -87,7 +87,7 @@ def _fetch_group(
     wanted: OffsetFetchRequestGroup,
     take: Callable[[OffsetFetchResponseGroup], None],
 ) -> None:
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
+    if not services.allows(call, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
         take(_failed_group(call.version, wanted, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
     by_id = call.version >= _TOPIC_IDS_SINCE
@@ -97,7 +97,7 @@ def _fetch_group(
             topic.name = names.get(topic.topic_id, "") if topic.topic_id is not None else ""
 
     def allowed(topic: str) -> bool:
-        return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
+        return services.allows(call, Operation.DESCRIBE, Resource.TOPIC, topic)
 
     def command(state: GroupState, now_ms: int) -> CommandResult[object]:
         state.check_fetch(wanted.group_id, wanted.member_id, wanted.member_epoch)
@@ -109,8 +109,7 @@ def _fetch_group(
 
     def reply(answer: OffsetFetchResponseGroup | None, error: BrokerError | None) -> None:
         if answer is None:
-            code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-            answer = _failed_group(call.version, wanted, code)
+            answer = _failed_group(call.version, wanted, code_of(error))
         take(answer)
 
     services.groups.run(wanted.group_id, command, reply)
@@ -249,8 +248,7 @@ def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) 
 
     def reply(deleted: Codes | None, error: BrokerError | None) -> None:
         if deleted is None:
-            code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-            call.reply(OffsetDeleteResponse(error_code=code))
+            call.reply(OffsetDeleteResponse(error_code=code_of(error)))
         else:
             call.reply(_deleted(request, {**codes, **deleted}))
 

@@ -95,9 +95,7 @@ def _describe(
             )
         )
 
-    if not services.authorizer.allows(
-        call.peer, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id
-    ):
+    if not services.allows(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id):
         take(failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     elif not transactional_id:
         take(failed(ErrorCode.INVALID_REQUEST))
@@ -210,7 +208,7 @@ def _describe_partition(
 
     info = services.metadata.image.partition(key.topic, key.partition)
     hosted = services.replicas.partition(key)
-    if not services.authorizer.allows(call.peer, Operation.READ, Resource.TOPIC, key.topic):
+    if not services.allows(call, Operation.READ, Resource.TOPIC, key.topic):
         refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif info is None:
         is_known = key.topic in services.metadata.image.topics

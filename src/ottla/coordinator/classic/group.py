@@ -182,13 +182,7 @@ class Group:
         return member
 
     def check_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        transactional: bool,
-        version: int,
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> None:
         """CodedError unless such a member may commit offsets now, in whatever version it does."""
         if generation < 0 and self.phase is GroupPhase.EMPTY:

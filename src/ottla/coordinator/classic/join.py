@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
@@ -40,17 +41,15 @@ class Joining(NamedTuple):
         return self.request.session_timeout_ms if timeout_ms < 0 else timeout_ms
 
 
+@dataclass(eq=False)
 class Joins:
     """The way into the groups of one shard."""
 
-    def __init__(
-        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances, room: Room
-    ) -> None:
-        self._room = room
-        self._shard = shard
-        self._max_size = config.group_max_size
-        self._groups = groups
-        self._rebalances = rebalances
+    _shard: Shard
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _rebalances: Rebalances
+    _room: Room
 
     def join(self, joining: Joining, now_ms: int) -> GroupResult:
         """The answer comes with the next generation, or at once where there is a reason."""
@@ -81,9 +80,9 @@ class Joins:
 
     def _has_room(self, group: Group, member_id: str) -> bool:
         if group.phase is GroupPhase.PREPARING:
-            return member_id in group.joining or len(group.joining) < self._max_size
+            return member_id in group.joining or len(group.joining) < self._config.group_max_size
         if group.phase in (GroupPhase.COMPLETING, GroupPhase.STABLE):
-            return member_id in group.members or len(group.members) < self._max_size
+            return member_id in group.members or len(group.members) < self._config.group_max_size
         return True
 
     def _has_bytes(self, group: Group, joining: Joining, now_ms: int) -> bool:
@@ -113,7 +112,7 @@ class Joins:
             if instance_id in group.static:
                 return self._replace_static(group, joining, member_id, fx)
         elif joining.version >= _ID_REQUIRED_SINCE:
-            if len(group.pending) >= self._max_size:
+            if len(group.pending) >= self._config.group_max_size:
                 return _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
             # A client that dies while it joins leaves no member behind: only who comes back with the id is one.
             self._rebalances.expect(group, member_id, request.session_timeout_ms)

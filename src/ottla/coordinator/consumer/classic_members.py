@@ -7,6 +7,7 @@ partitions, to get some, to follow the group's epoch. Nobody leads; the coordina
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ottla.cluster.image import ClusterImage
@@ -40,24 +41,16 @@ from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 _ID_REQUIRED_SINCE = 4
 
 
+@dataclass(eq=False)
 class ClassicMembers:
     """What members of the classic protocol do in one shard's consumer groups."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        image: Callable[[], ClusterImage],
-        members: ConsumerMembers,
-        updates: MemberUpdates,
-        migration: Migration,
-        rebalances: Rebalances,
-    ) -> None:
-        self._max_size = config.group_consumer_max_size
-        self._image = image
-        self._members = members
-        self._updates = updates
-        self._migration = migration
-        self._rebalances = rebalances
+    _config: BrokerConfig
+    _image: Callable[[], ClusterImage]
+    _members: ConsumerMembers
+    _updates: MemberUpdates
+    _migration: Migration
+    _rebalances: Rebalances
 
     # -- JoinGroup
 
@@ -71,7 +64,7 @@ class ClassicMembers:
         request = joining.request
         instance_id = request.group_instance_id
         member_id = request.member_id or self._members.new_id()
-        if len(group.members) >= self._max_size and member_id not in group.members:
+        if len(group.members) >= self._config.group_consumer_max_size and member_id not in group.members:
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         _check_protocols(group, joining)
         if not request.member_id and instance_id is None and joining.version >= _ID_REQUIRED_SINCE:

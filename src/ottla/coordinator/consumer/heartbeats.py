@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
@@ -57,26 +58,17 @@ class Beat(NamedTuple):
         return request.rebalance_timeout_ms != -1 and wants and request.topic_partitions is not None
 
 
+@dataclass(eq=False)
 class ConsumerHeartbeats:
     """The heartbeats of one shard's consumer groups."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        classic_groups: dict[str, Group],
-        groups: dict[str, ConsumerGroup],
-        members: ConsumerMembers,
-        updates: MemberUpdates,
-        migration: Migration,
-        room: Room,
-    ) -> None:
-        self._room = room
-        self._config = config
-        self._classic_groups = classic_groups
-        self._groups = groups
-        self._members = members
-        self._updates = updates
-        self._migration = migration
+    _config: BrokerConfig
+    _classic_groups: dict[str, Group]
+    _groups: dict[str, ConsumerGroup]
+    _members: ConsumerMembers
+    _updates: MemberUpdates
+    _migration: Migration
+    _room: Room
 
     def beat(self, beat: Beat, now_ms: int) -> GroupResult:
         if beat.request.member_epoch in (LEFT, LEFT_FOR_NOW):

@@ -38,20 +38,14 @@ class Update:
     has_new_subscription: bool = False
 
 
+@dataclass(eq=False)
 class MemberUpdates:
     """The steps, for one shard's groups."""
 
-    def __init__(
-        self,
-        targets: TargetAssignments,
-        image: Callable[[], ClusterImage],
-        hashes: TopicHashes,
-        patterns: PatternResolver,
-    ) -> None:
-        self._targets = targets
-        self._image = image
-        self._hashes = hashes
-        self._patterns = patterns
+    _targets: TargetAssignments
+    _image: Callable[[], ClusterImage]
+    _hashes: TopicHashes
+    _patterns: PatternResolver
 
     def subscribe(
         self, update: Update, details: MemberDetails, allowed: Allowed, now_ms: int, *, classic: bool

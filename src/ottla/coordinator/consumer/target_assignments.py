@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 
 from ottla.cluster.image import ClusterImage
@@ -23,21 +24,15 @@ _MEMBER_WEIGHT = 5  # so much more than a partition does a member take
 LARGE = 1000  # in partitions
 
 
+@dataclass(eq=False)
 class TargetAssignments:
     """Those of one shard's groups."""
 
-    def __init__(
-        self,
-        shard: Shard,
-        default_assignor: str,
-        image: Callable[[], ClusterImage],
-        groups: dict[str, ConsumerGroup],
-    ) -> None:
-        self._shard = shard
-        self._default_assignor = default_assignor
-        self._image = image
-        self._groups = groups
-        self._busy: set[str] = set()  # groups whose targets are being worked out
+    _shard: Shard
+    _default_assignor: str
+    _image: Callable[[], ClusterImage]
+    _groups: dict[str, ConsumerGroup]
+    _busy: set[str] = field(default_factory=set)  # groups whose targets are being worked out
 
     def compute(
         self, group: ConsumerGroup, epoch: int, changed: Changes, records: list[GroupRecord]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ottla.config import BrokerConfig
 from ottla.coordinator.classic.group import Group
@@ -30,24 +31,16 @@ Commits = list[tuple[str, uuid.UUID | None, list[Entry]]]
 Codes = dict[tuple[str, int], int]
 
 
+@dataclass(eq=False)
 class OffsetCommands:
     """Those of a shard's commands that are about offsets."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        groups: dict[str, Group],
-        consumer_groups: dict[str, ConsumerGroup],
-        offsets: CommittedOffsets,
-        rebalances: Rebalances,
-        room: Room,
-    ) -> None:
-        self._room = room
-        self._config = config
-        self._groups = groups
-        self._consumer_groups = consumer_groups
-        self._offsets = offsets
-        self._rebalances = rebalances
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _consumer_groups: dict[str, ConsumerGroup]
+    _offsets: CommittedOffsets
+    _rebalances: Rebalances
+    _room: Room
 
     def _find(self, group_id: str) -> Group | ConsumerGroup | None:
         return self._groups.get(group_id) or self._consumer_groups.get(group_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from ottla.config import BrokerConfig
@@ -20,23 +21,15 @@ _AT_ONCE = 500  # groups and offsets
 AnyGroup = Group | ConsumerGroup
 
 
+@dataclass(eq=False)
 class Upkeep:
     """Looks through one shard's groups now and then."""
 
-    def __init__(
-        self,
-        shard: Shard,
-        config: BrokerConfig,
-        groups: dict[str, Group],
-        consumer_groups: dict[str, ConsumerGroup],
-        offsets: CommittedOffsets,
-    ) -> None:
-        self._shard = shard
-        self._interval_ms = config.offsets_retention_check_interval_ms
-        self._retention_ms = config.offsets_retention_minutes * _MINUTE_MS
-        self._groups = groups
-        self._consumer_groups = consumer_groups
-        self._offsets = offsets
+    _shard: Shard
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _consumer_groups: dict[str, ConsumerGroup]
+    _offsets: CommittedOffsets
 
     def plan(self) -> None:
         """Look through them when the time has come, and again after that."""
@@ -45,7 +38,7 @@ class Upkeep:
             groups: list[AnyGroup] = [*self._groups.values(), *self._consumer_groups.values()]
             return self._expire(iter(groups), state, now_ms)
 
-        self._shard.call_later(self._interval_ms, due)
+        self._shard.call_later(self._config.offsets_retention_check_interval_ms, due)
 
     def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> GroupResult:
         """Some of the groups; the others in the next turns of the loop."""
@@ -89,7 +82,7 @@ class Upkeep:
                 is_over = now_ms >= commit.expire_timestamp
             else:
                 base_ms = commit.commit_timestamp if since_ms is None else since_ms
-                is_over = now_ms - base_ms >= self._retention_ms
+                is_over = now_ms - base_ms >= self._config.offsets_retention_minutes * _MINUTE_MS
             if is_over:
                 expired.append(place)
         return expired

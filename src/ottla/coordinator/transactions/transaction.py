@@ -10,13 +10,7 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from ottla.errors import CodedError
-from ottla.internal_topics.transaction_records import (
-    NO_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIME,
-    Status,
-    Transaction,
-)
+from ottla.internal_topics.transaction_records import NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Status, Transaction
 from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 
@@ -57,11 +51,7 @@ def check_rest(known: Transaction | None) -> None:
 
 
 def initialised(
-    known: Transaction | None,
-    timeout_ms: int,
-    expected: Expected | None,
-    fresh_id: int | None,
-    now_ms: int,
+    known: Transaction | None, timeout_ms: int, expected: Expected | None, fresh_id: int | None, now_ms: int
 ) -> Transaction:
     """A producer begins, or begins again after an error (`expected`): nobody else may go on with an older epoch."""
     check_rest(known)
