@@ -20,12 +20,12 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
 from ottla.coordinator.result import Command, Producer, R, RecordCodec, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
-from ottla.coordinator.timers import Timers
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.names import TopicPartition
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window, tell_skipped
 from ottla.coordinator.result import LATER, Command, CommandResult, Producer, R, RecordCodec, Reply, S, Shard
-from ottla.coordinator.timers import Timers
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
     BrokerError,
@@ -36,6 +35,7 @@ from ottla.records.control import Marker, build_marker
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime, Timer
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from ottla.coordinator.result import Producer, R, RecordCodec, Reply
-from ottla.coordinator.timers import Timers
 from ottla.errors import BrokerError, CodedError
 from ottla.names import TopicPartition
 from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
@@ -22,6 +21,7 @@ from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime
 from ottla.storage.log.validation import Origin
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 
