@@ -36,9 +36,10 @@ _logger = logging.getLogger(__name__)
 class Waiter(Generic[K]):
     """Something that waits. Exactly one of `complete` and `expire` does its work, and that once."""
 
-    __slots__ = ("is_done", "timer", "watched", "weight")
+    __slots__ = ("_answer", "is_done", "timer", "watched", "weight")
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Callable[[], None] | None = None) -> None:
+        self._answer = answer
         self.is_done = False
         self.watched = 0  # lists that it is in
         self.weight = 0
@@ -50,11 +51,14 @@ class Waiter(Generic[K]):
 
     def complete(self) -> None:
         """What it waited for has come."""
-        raise NotImplementedError
+        # Lists of the purgatory may keep this object for a while, but nothing that hangs on its answer.
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer()
 
     def expire(self) -> None:
         """Its time is over."""
-        raise NotImplementedError
+        self.complete()
 
 
 class Purgatory(Generic[K]):

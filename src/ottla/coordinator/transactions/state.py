@@ -25,6 +25,7 @@ _logger = logging.getLogger(__name__)
 
 NEEDS_ID = object()  # a response: the command wants a new producer id
 Codes = dict[TopicPartition, int]
+TransactionResult = CommandResult[TransactionRecord]
 _PIECE = 200  # ids that are looked after in one turn of the loop
 _UNUSED_MS = 15 * 60_000  # after so long an id that was not used may be forgotten, if there is no room
 MAX_NAME = 1_000  # characters
@@ -75,8 +76,9 @@ class TransactionState:
         for transactional_id, txn in self.transactions.items():
             if txn.status in PREPARED:
                 self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, txn)
-        self._plan_aborts()
-        self._plan_expiry()
+        config = self._config
+        self._plan(config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
+        self._plan(config.transaction_remove_expired_transaction_cleanup_interval_ms, self.expire)
 
     def unloaded(self, error: BrokerError) -> None:
         self._markers.forget(self._shard.partition)
@@ -90,7 +92,7 @@ class TransactionState:
         expected: Expected | None,
         fresh_id: int | None,
         now_ms: int,
-    ) -> CommandResult[TransactionRecord]:
+    ) -> TransactionResult:
         """A new epoch. The response is a Transaction, or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         if known is not None and known.status is Status.ONGOING:
@@ -142,7 +144,7 @@ class TransactionState:
         added: Set[TopicPartition],
         client_version: int,
         now_ms: int,
-    ) -> CommandResult[TransactionRecord]:
+    ) -> TransactionResult:
         """Partitions become part of the transaction; one begins if there is none."""
         transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
@@ -153,7 +155,7 @@ class TransactionState:
 
     def verify(
         self, transactional_id: str, producer: Expected, partitions: Set[TopicPartition], now_ms: int
-    ) -> CommandResult[TransactionRecord]:
+    ) -> TransactionResult:
         """Whether the partitions are part of the transaction. The response is `Codes`."""
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         codes: Codes = {
@@ -170,7 +172,7 @@ class TransactionState:
         client_version: int,
         fresh_id: int | None,
         now_ms: int,
-    ) -> CommandResult[TransactionRecord]:
+    ) -> TransactionResult:
         """Commit or abort. The response is the producer from now on (an Expected), or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         try:
@@ -183,9 +185,7 @@ class TransactionState:
         after = transaction.completed(prepared, now_ms)
         return self._prepare(transactional_id, prepared, Expected(after.producer_id, after.producer_epoch))
 
-    def _prepare(
-        self, transactional_id: str, prepared: Transaction, response: object
-    ) -> CommandResult[TransactionRecord]:
+    def _prepare(self, transactional_id: str, prepared: Transaction, response: object) -> TransactionResult:
         """Write down that the transaction ends; once that is safe, the markers go out."""
 
         def safe(_: object, error: BrokerError | None) -> None:
@@ -195,9 +195,7 @@ class TransactionState:
         record = TransactionRecord(transactional_id, prepared)
         return CommandResult(response, [record], replies=[(safe, None)])
 
-    def complete(
-        self, transactional_id: str, prepared: Transaction, now_ms: int
-    ) -> CommandResult[TransactionRecord]:
+    def complete(self, transactional_id: str, prepared: Transaction, now_ms: int) -> TransactionResult:
         """The markers are written."""
         known = self.transactions.get(transactional_id)
         if known is None or known.status not in PREPARED or known.producer_epoch != prepared.producer_epoch:
@@ -208,18 +206,17 @@ class TransactionState:
 
     # -- what goes by itself
 
-    def _plan_aborts(self) -> None:
-        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+    def _plan(self, interval_ms: int, work: Callable[[int], TransactionResult]) -> None:
+        """Do some work again and again. If there was more than a piece, the rest follows in the next turns."""
 
-        def due(state: TransactionState, now_ms: int) -> CommandResult[TransactionRecord]:
-            result = self.abort_timed_out(now_ms)
-            # If there are more, the next ones follow in another turn of the loop.
+        def due(state: TransactionState, now_ms: int) -> TransactionResult:
+            result = work(now_ms)
             self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
             return result
 
         self._shard.call_later(interval_ms, due)
 
-    def abort_timed_out(self, now_ms: int) -> CommandResult[TransactionRecord]:
+    def abort_timed_out(self, now_ms: int) -> TransactionResult:
         """Abort what has been open for longer than its producer allowed; some of it, if that is much."""
         timed_out = [
             (transactional_id, txn)
@@ -235,17 +232,7 @@ class TransactionState:
             replies += one.replies
         return CommandResult(None, records, replies=replies, whole=False)
 
-    def _plan_expiry(self) -> None:
-        interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
-
-        def due(state: TransactionState, now_ms: int) -> CommandResult[TransactionRecord]:
-            result = self.expire(now_ms)
-            self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
-            return result
-
-        self._shard.call_later(interval_ms, due)
-
-    def expire(self, now_ms: int) -> CommandResult[TransactionRecord]:
+    def expire(self, now_ms: int) -> TransactionResult:
         """Forget ids that have not been used for long; some of them, if they are many."""
         limit_ms = now_ms - self._config.transactional_id_expiration_ms
         silent = self._silent_since(limit_ms, AT_REST)
