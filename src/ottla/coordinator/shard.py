@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 # Records of a result that need not be in one batch, or that are replayed in one turn of the loop.
 _PIECE = 1000
 
-# What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
+# Errors of an append after which clients try again at this coordinator; after others they look for another one.
 _NOT_AVAILABLE = frozenset(
     error.code
     for error in (
@@ -176,7 +176,7 @@ class PartitionShard(Generic[S, R]):
             self._writes.tell_in_order([(reply, error)])
             return
         except Exception as error:
-            # How far it came nobody knows; the log does not have it.
+            # The command may have changed part of the state, and none of that is in the log.
             _logger.exception("a command on %s failed", self.key)
             reply(None, BrokerError(f"unexpected: {error}"))
             self.fail(CoordinatorNotAvailableError(f"{self.key} is being read again"))

@@ -142,7 +142,7 @@ class Joins:
 
     @staticmethod
     def _wait(group: Group, member: Member, reply: Reply, fx: Effects) -> None:
-        if member.join_reply is not None:  # it has asked before, and lost its connection perhaps
+        if member.join_reply is not None:  # an earlier JoinGroup, perhaps of a lost connection
             again = _refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
             fx.replies.append((member.join_reply, again))
         member.join_reply = reply

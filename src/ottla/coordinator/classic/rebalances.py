@@ -24,10 +24,10 @@ from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupRespo
 from ottla.protocol.messages.sync_group import SyncGroupResponse
 from ottla.runtime import Timer
 
-# A member that is new may wait so long for its first generation without being heard of.
+# How long a new member may wait for its first generation without a sign of life.
 NEW_MEMBER_TIMEOUT_MS = 300_000
 
-# A consumer that names more topics than these, or a group, counts as one that may want anything.
+# A consumer, or a group, that names more topics than these counts as subscribed to every topic.
 _MOST_OF_MEMBER = 10_000
 _MOST_OF_GROUP = 100_000
 
@@ -265,7 +265,7 @@ class Rebalances:
         if now_ms < member.deadline_ms:
             self._watch(group, member, now_ms)
         elif member.is_new or (member.join_reply is None and member.sync_reply is None):
-            # Who waits for this coordinator need not say that it is alive.
+            # A member that waits for an answer of this coordinator cannot send heartbeats.
             self.forget(group, member, fx)
             if group.phase is not GroupPhase.PREPARING:
                 self.prepare_or_complete(group, fx)

@@ -59,7 +59,7 @@ class MemberUpdates:
         has_new_names = details.topics != old.details.topics
         change = self._patterns.follow(group, old, new, allowed, update.records, now_ms)
         update.has_new_subscription = has_new_names or change is not PatternChange.NONE
-        # A pattern that is not known yet leads to a new epoch when it is: not to one before.
+        # A pattern raises the group's epoch when the topics that match it are known, and not earlier.
         is_new = has_new_names or change is PatternChange.KNOWN
         is_bumped = update.has_new_subscription if classic else group.epoch == 0 or is_new
         if is_bumped or group.needs_refresh:
@@ -86,7 +86,7 @@ class MemberUpdates:
             return group.target_epoch, group.target_of(member)
         targets = self._targets.compute(group, update.epoch, _changes(update), update.records)
         if targets is None:
-            return group.target_epoch, group.target_of(member)  # it is told of the new one later
+            return group.target_epoch, group.target_of(member)  # the new target comes with a later heartbeat
         return update.epoch, targets[member.member_id]
 
     def reconcile(self, update: Update, target_epoch: int, target: Assigned, owned: Owned | None) -> bool:

@@ -36,7 +36,7 @@ class PatternChange(Enum):
     """What a heartbeat means for a member's pattern."""
 
     NONE = 0
-    NEW = 1  # what it stands for will be known later
+    NEW = 1  # the topics that match will be known later
     KNOWN = 2  # another one, or none any more
 
 
@@ -141,7 +141,7 @@ class PatternResolver:
             try:
                 patterns.append(NamePattern(pattern))
             except PatternError:
-                continue  # from another broker's log; it stands for nothing here
+                continue  # written by another broker, and not valid here: it matches no topic
         search = _Search(group.group_id, patterns, list(image.topics), image.revision, now_ms, allowed)
         search.found = {pattern: set() for pattern in wanted}
         self._busy.add(group.group_id)

@@ -78,7 +78,7 @@ def _next(
     for topic_id in dict.fromkeys((*target, *now.assigned)):
         should = target.get(topic_id, frozenset()) if topic_id in wanted else frozenset()
         has = now.assigned.get(topic_id, frozenset())
-        # What it is giving up itself is nobody else's.
+        # Partitions that this member is giving up belong to no other member.
         own = now.revoking.get(topic_id, frozenset())
         free = frozenset(n for n in should - has if n in own or not is_owned(topic_id, n))
         waits = waits or free != should - has

@@ -126,7 +126,7 @@ class OffsetCommands:
             return ErrorCode.UNSTABLE_OFFSET_COMMIT
         found = self._offsets.get(group_id, place)
         if found is not None and topic_id and found.topic_id and found.topic_id != topic_id:
-            return None  # it is of an earlier topic of that name
+            return None  # committed for an earlier topic of the same name
         return found
 
     def delete_offsets(self, group_id: str, places: Iterable[TopicPartition], now_ms: int) -> GroupResult:

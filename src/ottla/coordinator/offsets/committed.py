@@ -138,7 +138,7 @@ class CommittedOffsets:
         self._weigh(group, known.get(place.partition), value)
         known[place.partition] = value
 
-    # -- how much it is
+    # -- the weight of what is kept
 
     def _weigh(self, group: str, old: CommittedOffset | None, new: CommittedOffset | None) -> None:
         weight = 0

@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 _RETRY_MS = 50
 _WRITE_VERSION = 1
-# Somebody newer looks after the producer: what is decided here does not count any more.
+# A newer coordinator has this transaction: the decision made here is void.
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 _NOT_HERE_NOW = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,

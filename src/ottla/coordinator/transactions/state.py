@@ -30,7 +30,7 @@ _PIECE = 200  # ids that are looked after in one turn of the loop
 _UNUSED_MS = 15 * 60_000  # after so long an id that was not used may be forgotten, if there is no room
 MAX_NAME = 1_000  # characters
 PARTITIONS_OF_ONE = 10  # of a transaction count as another id
-_LOOK_MS = 1_000  # between looks for such
+_LOOK_MS = 1_000  # between two searches for unused ids
 _QUIET_MS = 10 * 60_000  # between lines in the log
 
 
@@ -55,7 +55,7 @@ class TransactionState:
         self._markers = markers
         self._count = count  # the weight of all shards of this broker
         self._looked_ms = 0  # when unused ids were looked for to make room
-        self._told_ms = 0  # when the log was told that there is none
+        self._told_ms = 0  # when the log last said that there is no room
         self.transactions: dict[str, Transaction] = {}
         self.weight = 0  # of all of them, in ids with a few partitions
 
@@ -204,7 +204,7 @@ class TransactionState:
             None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))]
         )
 
-    # -- what goes by itself
+    # -- regular work
 
     def _plan(self, interval_ms: int, work: Callable[[int], TransactionResult]) -> None:
         """Do some work again and again. If there was more than a piece, the rest follows in the next turns."""

@@ -181,7 +181,7 @@ def _ended_with_bump(
             if status is (Status.COMPLETE_COMMIT if commit else Status.COMPLETE_ABORT):
                 return None
         elif not commit:
-            # Nothing has begun as far as is known here, but something may be on its way: a new epoch keeps it out.
+            # No transaction is known here, but records of one may still arrive at a partition: a new epoch fences them.
             return _prepared(known, commit, client_version, fresh_id, now_ms)._replace(started_ms=now_ms)
     raise CodedError(ErrorCode.INVALID_TXN_STATE)
 
