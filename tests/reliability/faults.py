@@ -25,7 +25,7 @@ from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.crash import random_crash
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.reliability.model import Written, read_all
 from tests.reliability.scenarios import SMALL, Case, SimulatedRuntime, Writer, open_manager
 from tests.storage import steps

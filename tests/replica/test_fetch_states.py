@@ -15,7 +15,7 @@ from ottla.replica.results import FetchEntry
 from ottla.states import IllegalEventError, next_state
 from ottla.storage.fs import RealFileSystem
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.slow_disk import SlowFileSystem
 from tests.replica.world import T0, World, leading
 
 LEGAL = """

@@ -19,7 +19,7 @@ from ottla.storage.log.reader import Isolation
 from ottla.storage.log.validation import Origin
 from ottla.storage.log.windows import WINDOW_BYTES
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.slow_disk import SlowFileSystem
 from tests.replica.world import NODE, T0, T1, World, leading
 from tests.storage.world import batch, marker
 

@@ -58,7 +58,7 @@ class WrappedFileSystem:
 
 
 class WrappedFile:
-    """Wraps a `File` of it."""
+    """Wraps a `File` that such a file system has opened."""
 
     def __init__(self, system: WrappedFileSystem, inner: File) -> None:
         self.path = inner.path

@@ -18,9 +18,9 @@ from ottla.logtools.writing import NoSpaceError
 from ottla.records.builder import NewRecord, build_batch
 from ottla.storage import layout, losses
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.full_disk import FullDisk
 from ottla.testing.history import Image
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.full_disk import FullDisk
 from tests.reliability.mishaps import DIRECTORY, PARTITION, in_the_log, world
 from tests.reliability.model import Written
 from tests.reliability.scenarios import LOG_DIR, TOPIC_ID, Writer, open_manager

@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client.connection import (
-    LOOK_AGAIN_S,
-    Kafka,
-    explain,
-    fail,
-    is_error,
-    next_step,
-)
+from ottla.cli.client.connection import LOOK_AGAIN_S, Kafka, explain, fail, is_error, next_step
 from ottla.cli.values import parse_time
 
 # As ListOffsets has them.

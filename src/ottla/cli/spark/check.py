@@ -27,16 +27,18 @@ from ottla.spark.jobs.stats import stats
 from ottla.spark.jobs.verify import verify
 from ottla.storage.fs import FileSystem, RealFileSystem
 
-_THING = {"topic": str, "partition": int, "file": str}
-_FINDING = {**_THING, "level": str, "code": str, "position": int, "offset": int, "meaning": str}
-_REPAIR = {**_THING, "action": str, "position": int, "size": int, "offset": int, "meaning": str, "done": bool}
-_STATS = {**_THING, **{field.name: str if field.name == "codecs" else int for field in fields(SegmentStats)}}
-_STATS["file"] = str
+WHERE: dict[str, type] = {"topic": str, "partition": int, "file": str}
+_FINDING = {**WHERE, "level": str, "code": str, "position": int, "offset": int, "meaning": str}
+_REPAIR = {**WHERE, "action": str, "position": int, "size": int, "offset": int, "meaning": str, "done": bool}
+_STATS = {
+    **WHERE,
+    **{field.name: str if field.name in ("codecs", "file") else int for field in fields(SegmentStats)},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How results are told."""
+    """How a job's results are printed: as JSON or as a table; and the Parquet report, if one is asked for."""
 
     report: str | None
     as_json: bool = False

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ottla.cli.options import SparkOptions
-from ottla.cli.spark.check import Output
+from ottla.cli.spark.check import WHERE, Output
 from ottla.cli.spark.import_options import SourceOptions
 from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import print_table
@@ -23,25 +23,9 @@ from ottla.spark.options import read_options
 from ottla.storage.fs import RealFileSystem
 from ottla.words import counted
 
-_EXPORT = {
-    "topic": str,
-    "partition": int,
-    "file": str,
-    "start_offset": int,
-    "end_offset": int,
-    "rows": int,
-    "size": int,
-    "damaged": int,
-}
-_IMPORT = {
-    "topic": str,
-    "partition": int,
-    "file": str,
-    "start_offset": int,
-    "end_offset": int,
-    "segments": int,
-    "size": int,
-}
+_OFFSETS = WHERE | dict.fromkeys(("start_offset", "end_offset", "size"), int)
+_EXPORT = _OFFSETS | {"rows": int, "damaged": int}
+_IMPORT = _OFFSETS | {"segments": int}
 
 
 def run_export(

@@ -137,7 +137,7 @@ class DataDirCheck:
 
 def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:
     """Returns whether the directory was left by a clean stop."""
-    for name in data_dir.strangers:
+    for name in data_dir.unknown_dirs:
         meaning = "not a partition's directory: a broker refuses to start with it; move it away"
         findings.defect("strange-directory", f"{data_dir.path}/{name}", meaning)
     for name in data_dir.marked:

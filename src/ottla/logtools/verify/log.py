@@ -269,7 +269,7 @@ class LogCheck:
         for name in partition.orphans:
             meaning = "an index without its log; a broker removes it when it starts"
             self._findings.note("orphan-index", f"{partition.path}/{name}", meaning)
-        for name in partition.strangers:
+        for name in partition.unknown_files:
             known = name in _KNOWN_FILES or name.endswith(
                 (".checkpoint", layout.QUARANTINE, ".quarantine.json", losses.FILE)
             )
@@ -322,7 +322,7 @@ class LogCheck:
     @property
     def _was_repaired_before(self) -> bool:
         """Repairs once left gaps and put nothing on record."""
-        return self.partition.has_quarantine and losses.FILE not in self.partition.strangers
+        return self.partition.has_quarantine and losses.FILE not in self.partition.unknown_files
 
     def _is_on_record(self, missing: MissingOffsets) -> bool:
         end = missing.offset + missing.size

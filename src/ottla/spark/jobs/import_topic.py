@@ -28,7 +28,7 @@ Pack = Callable[[Packing], list[Spool]]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What becomes of the rows."""
+    """Which topic the rows become, where, and how they are packed."""
 
     into: str
     topic: str
@@ -42,7 +42,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of it."""
+    """How many rows were imported, and the partitions that were built of them."""
 
     rows: int
     partitions: dict[int, BuiltPartition]

@@ -21,7 +21,7 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 
 @dataclass(slots=True)
 class Reindexed:
-    """What came of one log."""
+    """The index files of one log that were rebuilt, or why it was refused."""
 
     partition: Partition
     changed: list[str] = field(default_factory=list)  # files that are (or would be) new or different

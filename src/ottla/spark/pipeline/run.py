@@ -35,7 +35,7 @@ from ottla.spark.tables.table_files import Layout
 
 
 class Watcher(Protocol):
-    """Told of every step; what it raises ends the run there."""
+    """Called at every step of a batch; an exception that it raises ends the run at that step."""
 
     def planned(self, plan: Plan, behind: int) -> None: ...
 
@@ -56,7 +56,7 @@ class Engine(Protocol):
 
 @dataclass
 class Summary:
-    """What a run did."""
+    """Counts of one run: batches, records read, rows written, bad rows; and the offsets it ended at."""
 
     batches: int = 0
     read: int = 0

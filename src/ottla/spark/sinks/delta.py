@@ -17,13 +17,7 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction
 
 from ottla.errors import PipelineError
-from ottla.spark.sinks.base import (
-    Commit,
-    LastCommit,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.tables.table_files import Layout, NewFile
 from ottla.words import counted, noun
 
@@ -119,14 +113,7 @@ class DeltaSink:
 
 
 def _action(file: NewFile) -> AddAction:
-    return AddAction(
-        file.path,
-        file.size_bytes,
-        file.partition,
-        int(time.time() * 1000),
-        True,
-        file.stats,
-    )
+    return AddAction(file.path, file.size_bytes, file.partition, int(time.time() * 1000), True, file.stats)
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

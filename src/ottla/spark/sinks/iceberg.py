@@ -20,13 +20,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from ottla.errors import PipelineError
 from ottla.spark.offsets import render
-from ottla.spark.sinks.base import (
-    Commit,
-    LastCommit,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.sinks.iceberg_compaction import compact_table
 from ottla.spark.tables.table_files import Layout
 

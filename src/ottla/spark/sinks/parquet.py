@@ -23,13 +23,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ottla.errors import PipelineError
-from ottla.spark.sinks.base import (
-    Commit,
-    LastCommit,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.sinks.parquet_log import CommitLog, Entry
 from ottla.spark.tables.ddl import parse_schema, schema_text
 from ottla.spark.tables.table_files import Layout, NewFile, TableWriter

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster, PartitionKey
 from ottla.client.failures import check
 from ottla.client.groups import Committed, fetch_offsets
 from ottla.client.producing import DEFAULT_TRANSACTION_TIMEOUT_MS, Producer
@@ -181,7 +181,7 @@ class _Sender:
         self._producer = producer
         self._topic = topic
         self._packer = RowPacker(batch_bytes, sticky)
-        self._full: dict[TopicPartition, OpenBatch] = {}
+        self._full: dict[PartitionKey, OpenBatch] = {}
         self._full_bytes = 0
         self._partitions: dict[str, int] = {}
 

@@ -21,7 +21,7 @@ class Target(Protocol):
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None: ...
 
     def give_up(self, app_id: str) -> None:
-        """Let nobody wait for a batch that is not finished now."""
+        """Abort what an unfinished batch holds open (a topic's transactions), so that no reader waits for it."""
 
     def sweep(self, app_id: str, batch: int) -> None:
         """Remove what unfinished attempts at a batch left behind, now that it is committed."""
