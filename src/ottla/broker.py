@@ -24,8 +24,8 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups.coordinator import Groups
-from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.groups.coordinator import GroupCoordinator
+from ottla.coordinator.transactions.coordinator import TransactionCoordinator
 from ottla.coordinator.transactions.verification import Verifier
 from ottla.errors import BrokerError, StorageError
 from ottla.metrics import Metrics
@@ -166,8 +166,10 @@ class Broker:
         config, settings, shares = self.settings.config, self.settings, self.logs.shares
         peers = Peers(self.metadata, config.request_timeout_ms / 1000)
         self._stops.append(peers.close)
-        groups = Groups(config, self.metadata, self.replicas, self.runtime)
-        transactions = Transactions(config, self.metadata, self.replicas, self.runtime, groups, peers)
+        groups = GroupCoordinator(config, self.metadata, self.replicas, self.runtime)
+        transactions = TransactionCoordinator(
+            config, self.metadata, self.replicas, self.runtime, groups, peers
+        )
         self.services = Services(
             node_id=config.node_id,
             config=config,

@@ -70,12 +70,12 @@ def configs_refusal(
 ) -> ErrorCode:
     """NONE if the client may do this with the settings of a topic, group or broker."""
     if resource_type == ConfigResource.TOPIC:
-        allowed = services.authorizer.allows(call.peer, operation, Resource.TOPIC, name)
+        allowed = services.allows(call, operation, Resource.TOPIC, name)
         return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if resource_type == ConfigResource.GROUP:
-        allowed = services.authorizer.allows(call.peer, operation, Resource.GROUP, name)
+        allowed = services.allows(call, operation, Resource.GROUP, name)
         return ErrorCode.NONE if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = services.authorizer.allows(call.peer, operation, Resource.CLUSTER, CLUSTER_NAME)
+    allowed = services.allows(call, operation, Resource.CLUSTER, CLUSTER_NAME)
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 

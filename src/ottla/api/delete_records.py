@@ -61,6 +61,6 @@ def delete_records(services: Services, call: Call, request: DeleteRecordsRequest
 
 
 def _refusal(services: Services, call: Call, topic: str) -> ErrorCode:
-    if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.TOPIC, topic):
+    if not services.allows(call, Operation.DELETE, Resource.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else ErrorCode.NONE

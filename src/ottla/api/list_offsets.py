@@ -83,7 +83,7 @@ class _ListOffsets:
         return PENDING
 
     def _refusal(self, topic: str, wanted: ListOffsetsPartition, count: int) -> ErrorCode:
-        if not self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, topic):
+        if not self._services.allows(self._call, Operation.DESCRIBE, Resource.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if self._request.isolation_level not in _ISOLATION:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no level of that number is found

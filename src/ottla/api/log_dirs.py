@@ -37,7 +37,7 @@ from ottla.replica.results import LogDirInfo, ReplicaSize
 
 @api(ApiKey.DESCRIBE_LOG_DIRS)
 def describe_log_dirs(services: Services, call: Call, request: DescribeLogDirsRequest) -> object:
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
+    if not services.allows(call, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
@@ -96,7 +96,7 @@ def alter_replica_log_dirs(
 
 
 def _alter(services: Services, call: Call, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, int]:
-    if not services.authorizer.allows(call.peer, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
+    if not services.allows(call, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         return dict.fromkeys(wanted, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     image = services.metadata.image
     known = {key: path for key, path in wanted.items() if image.partition(key.topic, key.partition)}

@@ -160,7 +160,7 @@ class _Answer:
         return answers
 
     def _visible(self, name: str) -> bool:
-        return self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, name)
+        return self._services.allows(self._call, Operation.DESCRIBE, Resource.TOPIC, name)
 
     def _by_name(self, names: Iterable[str]) -> Generator[None, None, list[MetadataResponseTopic]]:
         found, new, missing, hidden = [], [], [], []

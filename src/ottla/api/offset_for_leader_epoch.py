@@ -28,7 +28,7 @@ def offset_for_leader_epoch(
 ) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
-        visible = services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
+        visible = services.allows(call, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
         response.topics.append(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,

@@ -143,7 +143,7 @@ def _created(services: Services, call: Call, result: Result, settings: _Settings
     )
     if topic is None:
         return answer
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, name):
+    if not services.allows(call, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, name):
         answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
     answer.num_partitions = len(topic.partitions)
@@ -231,7 +231,7 @@ def _deleted(call: Call, result: Result) -> DeletableTopicResult:
 def create_partitions(services: Services, call: Call, request: CreatePartitionsRequest) -> object:
     wanted, refused = [], []
     for topic in request.topics:
-        if services.authorizer.allows(call.peer, Operation.ALTER, Resource.TOPIC, topic.name):
+        if services.allows(call, Operation.ALTER, Resource.TOPIC, topic.name):
             given = topic.assignments
             assignments = None if given is None else [a.broker_ids for a in given]
             wanted.append(MorePartitions(topic.name, topic.count, assignments))

@@ -18,14 +18,14 @@ from ottla.cluster.controller import NewTopic
 from ottla.cluster.image import BrokerInfo, ClusterImage, TopicInfo
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
-from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shard
+from ottla.coordinator.result import Command, Producer, R, RecordCodec, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
-from ottla.coordinator.timers import Timers
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.names import TopicPartition
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Coordinator(Generic[S, R]):
         self,
         topic: InternalTopic,
         make_state: Callable[[Shard], S],
-        codec: Codec[R],
+        codec: RecordCodec[R],
         metadata: Metadata,
         replicas: ReplicaManager,
         runtime: LoopRuntime,

@@ -291,11 +291,7 @@ class Fetch:
         self._fetches.lanes.on(partition, lambda log: self._read_log(partition, log, entry, None), done)
 
     def _read_log(
-        self,
-        partition: Partition,
-        log: Log,
-        entry: FetchEntry,
-        windows: WindowCache | None,
+        self, partition: Partition, log: Log, entry: FetchEntry, windows: WindowCache | None
     ) -> FetchResult:
         """Read from the log, on the thread that owns it. With windows that is the loop, which never waits for the
         disk; without, what is read is copied."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ottla.errors import BrokerError, OffsetOutOfRangeError, PolicyViolationError
 from ottla.names import TopicPartition
@@ -34,14 +35,14 @@ Listed = Callable[[OffsetResult], None]
 Deleted = Callable[[dict[TopicPartition, DeleteResult]], None]
 
 
+@dataclass(eq=False)
 class Offsets:
     """Of the partitions that this broker leads."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes, logs: LogManager) -> None:
-        self._logs = logs
-        self._hosted = hosted
-        self._purgatories = purgatories
-        self._lanes = lanes
+    _hosted: Hosted
+    _purgatories: Purgatories
+    _lanes: Lanes
+    _logs: LogManager
 
     # -- by time
 

@@ -132,12 +132,7 @@ class Dispatcher:
                 raise UnknownRequestError(f"{entry.name} v{version} is not served")
             # The one request that must be answered in any version: the client learns from it what to speak.
             return Route(
-                entry,
-                version,
-                lambda _buffer, _position, _room: None,
-                registry.handler(entry),
-                0,
-                metrics,
+                entry, version, lambda _buffer, _position, _room: None, registry.handler(entry), 0, metrics
             )
         route = Route(
             entry,

@@ -69,11 +69,7 @@ class Listener:
         # In bytes if that goes: for text uvloop loads the tables of international names, a megabyte of them.
         names: Any = [host.encode()] if host and host.isascii() else host or None
         self._server = await loop.create_server(
-            self._session,
-            names,
-            port,
-            backlog=self._config.socket_listen_backlog_size,
-            start_serving=False,
+            self._session, names, port, backlog=self._config.socket_listen_backlog_size, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
         for listening in self._server.sockets:

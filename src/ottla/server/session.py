@@ -67,7 +67,7 @@ class Session:
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
         self._outbox = Outbox(buffers.budget)
-        self._large: LargeRequest | None = None  # that is being worked on
+        self._large: LargeRequest | None = None  # the request with very many entries that is being handled
         self._in_turn = False  # responses made now leave together when the turn ends
         self._paused_for = 0  # the reasons of pauses.py
         self.is_closing = False
@@ -75,11 +75,11 @@ class Session:
         self.address = "?"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
-        self.producer_ids = 0  # that it was given
+        self.producer_ids = 0  # given to this client
         self.active_ns = 0  # when the last bytes came or went
         self.received_bytes = 0
         self.seen_bytes = 0  # of them, when the listener last looked at an unfinished frame
-        self.late_ns = 0  # since when that comes too slowly; 0: it does not
+        self.late_ns = 0  # since when its unfinished frame comes too slowly; 0: it does not
         self._done_ns = 0  # when a handler was last through
         self.frame_began_ns = 0  # when the first byte of an incomplete frame came; 0: there is none
 
@@ -259,7 +259,7 @@ class Session:
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
-        call.on_closed = None  # it leads back to the call: garbage that nobody has to look for
+        call.on_closed = None  # it refers to the call: a cycle that only the collector would free
         if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:

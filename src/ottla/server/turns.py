@@ -31,6 +31,6 @@ class SessionTurns:
         self._turns.wake()
 
     def _serve(self) -> Iterator[None]:
-        for _ in range(len(self._waiting)):  # not those that come back for more
+        for _ in range(len(self._waiting)):  # sessions that come back for more have the next turn
             self._waiting.popleft().take_turn()
             yield

@@ -42,11 +42,9 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.replica.results import FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import CONSUMER, FetchEntry, FetchParams, FetchResult
 from ottla.slices import Steps
 from ottla.storage.log.reader import Isolation
-
-CONSUMER = -1  # the replica id of those who are no replica
 
 _MAX_BYTES_SINCE = 3
 _V2_SINCE = 4
@@ -276,7 +274,7 @@ class _Fetch:
                     records=b"",
                 )
             else:
-                news = followed.is_news(result) if context.session or context.begins_session else True
+                news = followed.has_changed(result) if context.session or context.begins_session else True
                 if context.session is not None:
                     if not news:
                         continue

@@ -19,10 +19,9 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups.offset_commands import Codes, Commits
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import GroupResult
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.internal_topics.commit_kernel import are_there, partitions_of
-from ottla.internal_topics.group_records import GroupRecord
 from ottla.protocol import frame
 from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.commit_topic import CommitTopic, entries_of
@@ -94,7 +93,7 @@ class _Commit:
         if entries:
             self._commits.append((topic.name, topic.topic_id, entries))
 
-    def _command(self, state: GroupState, now_ms: int) -> Result[GroupRecord]:
+    def _command(self, state: GroupState, now_ms: int) -> GroupResult:
         return state.commit(self._request, self._call.version, self._commits, now_ms)
 
     def _reply(self, codes: Codes | None, error: BrokerError | None) -> None:

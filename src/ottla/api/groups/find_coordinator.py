@@ -74,7 +74,7 @@ def _find(
         take(_failed(key, ErrorCode.INVALID_REQUEST, message))
         return
     resource, refusal = kind
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, resource, key):
+    if not services.allows(call, Operation.DESCRIBE, resource, key):
         take(_failed(key, refusal, ""))
         return
 

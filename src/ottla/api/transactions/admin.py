@@ -17,7 +17,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.patterns.matching import NamePattern
 from ottla.coordinator.patterns.syntax import PatternError
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.coordinator.transactions.state import TransactionState
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, by_topic
@@ -76,11 +76,11 @@ def _describe(
         ]
         take(state)
 
-    def command(state: TransactionState, now_ms: int) -> Result[object]:
+    def command(state: TransactionState, now_ms: int) -> CommandResult[object]:
         txn = state.transactions.get(transactional_id)
         if txn is None:
-            return Result(failed(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
-        return Result(
+            return CommandResult(failed(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
+        return CommandResult(
             describe_transactions.TransactionState(
                 transactional_id=transactional_id,
                 transaction_state=txn.status.title,
@@ -95,9 +95,7 @@ def _describe(
             )
         )
 
-    if not services.authorizer.allows(
-        call.peer, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id
-    ):
+    if not services.allows(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id):
         take(failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     elif not transactional_id:
         take(failed(ErrorCode.INVALID_REQUEST))
@@ -117,8 +115,8 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
     min_age_ms = request.duration_filter
     allows, peer = services.authorizer.allows, call.peer
 
-    def command(state: TransactionState, now_ms: int) -> Result[object]:
-        return Result(
+    def command(state: TransactionState, now_ms: int) -> CommandResult[object]:
+        return CommandResult(
             [
                 list_transactions.TransactionState(
                     transactional_id=transactional_id,
@@ -210,7 +208,7 @@ def _describe_partition(
 
     info = services.metadata.image.partition(key.topic, key.partition)
     hosted = services.replicas.partition(key)
-    if not services.authorizer.allows(call.peer, Operation.READ, Resource.TOPIC, key.topic):
+    if not services.allows(call, Operation.READ, Resource.TOPIC, key.topic):
         refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif info is None:
         is_known = key.topic in services.metadata.image.topics

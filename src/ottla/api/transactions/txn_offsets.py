@@ -84,7 +84,7 @@ def _verify(
 
     supports = _SUPPORTS.get(call.version, Supports.OLD_ERRORS)
     if services.groups.leader_of(request.group_id) != services.node_id:
-        then()  # which says that the group is not looked after here
+        then()  # the commit fails with NOT_COORDINATOR
     elif is_asked_for(services, supports):
         producer = Expected(request.producer_id, request.producer_epoch)
         services.verifier.check(

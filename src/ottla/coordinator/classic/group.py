@@ -53,7 +53,7 @@ class Member:
         self.is_new = False  # has never been in a generation
         self.join_reply: Reply | None = None  # waits for the next generation
         self.sync_reply: Reply | None = None  # waits for its assignment
-        self.deadline_ms = 0  # when its session ends, if it is not heard of
+        self.deadline_ms = 0  # when its session ends, unless it sends something
         self.timer: Timer | None = None
         self.timer_due_ms = 0
 
@@ -77,7 +77,7 @@ class Group:
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self.phase = GroupPhase.EMPTY
-        self.was_empty = True  # before the rebalance that goes on
+        self.was_empty = True  # before the last change of phase
         self.timestamp = now_ms  # of the last change of phase; -1 if it is not known
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -93,7 +93,7 @@ class Group:
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self._supported: Counter[str] = Counter()
-        self.metadata_bytes = 0  # that its members have brought
+        self.metadata_bytes = 0  # of the protocols of all members
 
     @classmethod
     def restored(cls, group_id: str, value: GroupValue) -> Group:
@@ -182,13 +182,7 @@ class Group:
         return member
 
     def check_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        transactional: bool,
-        version: int,
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> None:
         """CodedError unless such a member may commit offsets now, in whatever version it does."""
         if generation < 0 and self.phase is GroupPhase.EMPTY:

@@ -15,7 +15,7 @@ from typing import Any
 from ottla.config import BrokerConfig
 from ottla.coordinator.classic.group import QUICKLY_READ, Group, Member, announced
 from ottla.coordinator.classic.phases import GroupEvent, GroupPhase
-from ottla.coordinator.result import Command, Reply, Result, Shard
+from ottla.coordinator.result import Command, CommandResult, GroupResult, Reply, Shard
 from ottla.errors import BrokerError
 from ottla.internal_topics.decoding import subscribed_topics
 from ottla.internal_topics.group_records import GroupMetadata, GroupRecord
@@ -24,10 +24,10 @@ from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupRespo
 from ottla.protocol.messages.sync_group import SyncGroupResponse
 from ottla.runtime import Timer
 
-# A member that is new may wait so long for its first generation without being heard of.
+# How long a new member may wait for its first generation without a sign of life.
 NEW_MEMBER_TIMEOUT_MS = 300_000
 
-# A consumer that names more topics than these, or a group, counts as one that may want anything.
+# A consumer, or a group, that names more topics than these counts as subscribed to every topic.
 _MOST_OF_MEMBER = 10_000
 _MOST_OF_GROUP = 100_000
 
@@ -41,9 +41,9 @@ class Effects:
     replies: list[tuple[Reply, Any]] = field(default_factory=list)
     undo: Callable[[], None] | None = None
 
-    def result(self, response: Any = None) -> Result[GroupRecord]:
+    def result(self, response: Any = None) -> GroupResult:
         """Groups have changed themselves: their records are pictures of them, not changes."""
-        return Result(response, self.records, replay=False, replies=self.replies, undo=self.undo)
+        return CommandResult(response, self.records, replay=False, replies=self.replies, undo=self.undo)
 
 
 class Rebalances:
@@ -265,7 +265,7 @@ class Rebalances:
         if now_ms < member.deadline_ms:
             self._watch(group, member, now_ms)
         elif member.is_new or (member.join_reply is None and member.sync_reply is None):
-            # Who waits for this coordinator need not say that it is alive.
+            # A member that waits for an answer of this coordinator cannot send heartbeats.
             self.forget(group, member, fx)
             if group.phase is not GroupPhase.PREPARING:
                 self.prepare_or_complete(group, fx)
@@ -294,7 +294,7 @@ class Rebalances:
     def _later(self, group: Group, delay_ms: float, step: Callable[[Group, Effects], None]) -> Timer:
         """A step of a group later, unless the group is gone by then."""
 
-        def command(state: object, now_ms: int) -> Result[GroupRecord]:
+        def command(state: object, now_ms: int) -> GroupResult:
             fx = Effects(now_ms)
             if group.phase is not GroupPhase.DEAD:
                 step(group, fx)

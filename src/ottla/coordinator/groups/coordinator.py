@@ -17,7 +17,7 @@ from ottla.runtime import LoopRuntime
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-class Groups(Coordinator[GroupState, GroupRecord]):
+class GroupCoordinator(Coordinator[GroupState, GroupRecord]):
     """All groups that this broker looks after."""
 
     def __init__(

@@ -8,8 +8,8 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.timers import TURN_MS, Timers
 from ottla.testing.runtime import SimulatedRuntime
+from ottla.timers import TURN_MS, Timers
 
 
 def working(runtime: SimulatedRuntime, done: list[int], number: int) -> Callable[[], None]:

@@ -1,6 +1,8 @@
-"""The timers of a coordinator: whatever its shards do later, a few milliseconds of it in a turn of the loop.
+"""Timers for what there may be thousands of: waiting requests, sessions of members, answers to a whole group.
 
-Thousands of sessions may end, and thousands of members be answered, at the same moment.
+All of them share one timer of the runtime. What is due at the same moment is called a few milliseconds at a time, and
+in between the loop serves others. Most timers are cancelled long before they are due: that only marks them, and those
+marked are thrown out when they are more than the others.
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ class Timers:
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._turns = Turns(runtime, self._call_due, TURN_MS)
+
+    def __len__(self) -> int:
+        """How many are going to be called."""
+        return len(self._heap) - self._cancelled
 
     @property
     def size(self) -> int:
