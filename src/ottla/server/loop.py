@@ -11,9 +11,9 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from ottla.runtime import Done, Lane, Timer
+from ottla.runtime import Done, Lane, LoopRuntime, Timer
 from ottla.stall_watch import StallWatch
 
 T = TypeVar("T")
@@ -22,8 +22,24 @@ R = TypeVar("R")
 _LONG_WORKERS = 64
 
 
+class BrokerRuntime(LoopRuntime, Protocol):
+    """What a broker asks of the world: what the floors below may ask, a finer clock, and an end."""
+
+    watch: StallWatch
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        """The clock of intervals. It is read several times a request, so what is handed out is the clock itself."""
+
+    def close(self) -> None:
+        """Wait for what the threads still do. Their results find no one any more."""
+
+    async def stop(self) -> None:
+        """`close`, while the loop goes on."""
+
+
 class AsyncRuntime:
-    """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
+    """A `BrokerRuntime` on an asyncio loop (uvloop where the broker runs)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
@@ -38,6 +54,10 @@ class AsyncRuntime:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return time.monotonic_ns
 
     def sleep_ms(self, ms: float) -> None:
         time.sleep(ms / 1000)
@@ -104,9 +124,11 @@ class AsyncRuntime:
         return results
 
     def close(self) -> None:
-        """Wait for what the threads still do. Their results find no one any more."""
         for pool in (*self._lanes, self._pool, self._long_pool):
             pool.shutdown(wait=True)
+
+    async def stop(self) -> None:
+        await self._loop.run_in_executor(None, self.close)
 
 
 class _ThreadLane:
