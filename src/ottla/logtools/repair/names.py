@@ -30,7 +30,7 @@ def put_in_place(fs: FileSystem, partition: Partition, strangers: Iterable[Stran
     for stranger in strangers:
         if stranger.verdict == SET_ASIDE:
             base_offset = stranger.segment.base_offset
-            # What another file comes to stand beside is left for it.
+            # Index files whose name another log file takes over stay, for that file.
             suffixes = (layout.LOG,) if base_offset in wanted else layout.SEGMENT_SUFFIXES
             for suffix in suffixes:
                 _set_aside(fs, f"{directory}/{layout.segment_file(base_offset, suffix)}")

@@ -62,7 +62,7 @@ class RepairPlan:
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
     strangers: list[Stranger] = field(default_factory=list)
     given_up: list[Loss] = field(default_factory=list)  # missing offsets that no step brings back
-    # What comes when these steps are done, as far as is known.
+    # Steps that become possible once these are done, as far as is known.
     later: list[Step] = field(default_factory=list)
     edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
     cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)

@@ -37,7 +37,7 @@ class LogReport:
     end_offset: int = 0
     is_damaged: bool = False  # batches could not be read
     topic_id: str | None = None
-    # As it was when it was read.
+    # The listing that the check went by.
     partition: Partition = field(default_factory=lambda: Partition("", "", None))
     checks: list[SegmentFacts] = field(default_factory=list)
     wrong_epochs: list[WrongEpoch] = field(default_factory=list)
