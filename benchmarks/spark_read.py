@@ -26,13 +26,13 @@ from benchmarks.load import Shape
 from benchmarks.measure import Bench, Figure, alternate, mib, touch_memory
 from benchmarks.memory import peak_bytes
 from benchmarks.spark_session import as_users_have_it, spark_session
+from ottla.logtools.listing import list_partition
 from ottla.logtools.offline import reindex
-from ottla.logtools.source import list_partition
 from ottla.records import batch
 from ottla.records.builder import build_batch
+from ottla.spark.data_source import TYPES
 from ottla.spark.options import ReadOptions, read_options
 from ottla.spark.read import plan
-from ottla.spark.source import TYPES
 from ottla.spark.transport.files import FileTransport
 from ottla.storage.fs import RealFile, RealFileSystem
 from ottla.storage.layout import LOG, segment_file

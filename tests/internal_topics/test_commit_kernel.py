@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from ottla.coordinator.offsets.committed import CommittedOffsets, Total
 from ottla.internal_topics import commit_kernel
-from ottla.internal_topics.group_records import GroupCodec, OffsetCommits
+from ottla.internal_topics.group_records import GroupRecordFormat, OffsetCommits
 from ottla.protocol.commit_topic import Entry
 from ottla.records.kernel import encode_records
 from tests import kernels
 
-CODEC = GroupCodec()
+CODEC = GroupRecordFormat()
 BUILDS = [
     pytest.param(commit_kernel, id="installed"),
     pytest.param(kernels.interpreted(commit_kernel), id="interpreted"),

@@ -100,9 +100,8 @@ class Life:
         self.homes[partition] = log.dir.path
         writer = self.writers[partition]
         data = build_batch(writer.records(3))
-        self.attempted[partition].append(
-            data
-        )  # one that was refused may be there all the same, and must be whole
+        # One that was refused may be there all the same, and must be whole.
+        self.attempted[partition].append(data)
         try:
             writer.append(log, data)
         except DiskFullError:

@@ -6,58 +6,31 @@ have taken a few milliseconds, the rest goes the way of slow_appends.py.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from ottla.errors import (
-    BrokerError,
-    CorruptRecordError,
-    DiskFullError,
-    InvalidRequiredAcksError,
-    NotLeaderOrFollowerError,
-    RecordBatchTooLargeError,
-    RecordTooLargeError,
-    RefusedRecordsError,
-    StorageError,
-    UnknownTopicOrPartitionError,
-    UnpackedTooLargeError,
-)
+from ottla.errors import InvalidRequiredAcksError
 from ottla.metrics import Metrics
 from ottla.names import Bytes, TopicPartition
+from ottla.replica.append_request import Appended, AppendRequest, success, wake
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import ALL_REPLICAS, Partition
 from ottla.replica.results import AppendResult
 from ottla.replica.slow_appends import SlowAppend, SlowAppends
-from ottla.replica.waits import DelayedProduce, Purgatories, Unreplicated
+from ottla.replica.waits import DelayedProduce, Purgatories
 from ottla.runtime import LoopRuntime
 from ottla.storage.log.batch_run import BatchRun
-from ottla.storage.log.log import AppendInfo
 from ottla.storage.log.validation import Origin, TakesLongError, Validated, is_packed, validate
 
-_logger = logging.getLogger(__name__)
-
-UNKNOWN_SERVER_ERROR: Final = BrokerError.code
 VALID_ACKS: Final = (-1, 0, 1)
-_LEADER_ONLY: Final = 1
-_AT_ONCE: Final = (ALL_REPLICAS, _LEADER_ONLY)  # acks that are answered
+_AT_ONCE: Final = (ALL_REPLICAS, 1)  # acks that are answered
 _CLIENT: Final = Origin.CLIENT
 _LOOP_BYTES: Final = 1 << 20  # that may be unpacked on the loop for one batch: one to three milliseconds
 _LOOP_MS: Final = 3  # for all batches of a request
-# A client's or the cluster's everyday: not counted as failures of the broker, and told without a log start.
-_EXPECTED: Final = (
-    UnknownTopicOrPartitionError,
-    NotLeaderOrFollowerError,
-    RecordTooLargeError,
-    RecordBatchTooLargeError,
-    CorruptRecordError,
-    StorageError,
-)
-# Of these a client is told in words: what to do is not clear from the code.
-_TOLD: Final = (DiskFullError, UnpackedTooLargeError)
 
-Appended = Callable[[list[AppendResult]], None]
+Entries = Sequence[tuple[TopicPartition, Bytes]]
+Lent = list[tuple[int, Partition, Bytes, Validated | None]]
 
 
 class Appends:
@@ -75,10 +48,9 @@ class Appends:
         self._partitions = hosted.partitions
         self._hosted = hosted
         self._purgatories = purgatories
-        self._watched = purgatories.watched
         self._lanes = lanes
         self._metrics = metrics
-        self.slow = SlowAppends(self, runtime, lanes)
+        self.slow = SlowAppends(hosted, runtime, lanes)
         self._queued = self.slow.queues
 
     def append(
@@ -86,7 +58,7 @@ class Appends:
         *,
         acks: int,
         timeout_ms: int,
-        entries: Sequence[tuple[TopicPartition, Bytes]],
+        entries: Entries,
         done: Appended,
         origin: Origin = _CLIENT,
         owner: object = None,
@@ -99,46 +71,47 @@ class Appends:
         if acks not in VALID_ACKS:
             done([AppendResult(key, InvalidRequiredAcksError.code) for key, _ in entries])
             return None
-        results: list[AppendResult] = []
-        grown: list[tuple[Partition, bool]] = []
-        pending: list[Unreplicated] = []
-        lent: list[tuple[int, Partition, Bytes, Validated | None]] = []
-        is_late = owner in self._queued
+        count = len(entries)
+        request = AppendRequest(self._purgatories, self._metrics, acks, timeout_ms, origin, done, count)
+        lent: Lent = []
+        tried = 0 if owner in self._queued else self._append_quick(request, entries, lent)
+        if tried < count:
+            places = [*(place for place, _, _, _ in lent), *range(tried, count)]
+            rest = [(place, *entries[place]) for place in places]
+            self.slow.add(owner, SlowAppend(self.slow, request, rest))
+            return None
+        if lent:
+            request.wait_for_lanes(len(lent))
+            for place, partition, records, checked in lent:
+                request.append_on_lane(self._lanes, place, partition, records, checked, request.one_lane_done)
+            return None
+        return request.finish()
+
+    def _append_quick(self, request: AppendRequest, entries: Entries, lent: Lent) -> int:
+        """Append what the loop has time for, and put into `lent` what must be appended elsewhere: how many entries
+        that is."""
+        acks, origin = request.acks, request.origin
         until_ms = self._runtime.monotonic_ms() + _LOOP_MS if len(entries) > 1 else 0
-        for key, records in entries:
+        for place, (key, records) in enumerate(entries):
+            if until_ms and self._runtime.monotonic_ms() > until_ms:
+                return place
             partition = self._partitions.get(key)
-            if is_late or (until_ms and self._runtime.monotonic_ms() > until_ms):
-                break
             try:
                 if partition is None:
                     raise self._hosted.missing(key)
                 if partition.goes_by_lane:
                     # What could take long on the lane, where others wait too, is seen here.
                     checked = self._check(partition, records, origin) if is_packed(records) else None
-                    lent.append((len(results), partition, records, checked))
-                    results.append(AppendResult(key))
+                    lent.append((place, partition, records, checked))
                     continue
                 info, moved = partition.append(records, acks, origin, _LOOP_BYTES)
             except TakesLongError:
-                break
+                return place
             except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
-                results.append(self.failure(key, partition, len(records), error))
-                continue
-            grown.append((partition, moved))
-            results.append(_success(key, partition, info, acks, pending, len(results), len(records)))
-        if len(results) < len(entries):
-            places = [*(place for place, _, _, _ in lent), *range(len(results), len(entries))]
-            results += [AppendResult(key) for key, _ in entries[len(results) :]]
-            rest = [(place, *entries[place]) for place in places]
-            request = SlowAppend(self.slow, rest, acks, timeout_ms, origin, done, results, pending, grown)
-            self.slow.add(owner, request)
-            return None
-        if lent:
-            _LaneAppends(self, self._lanes, acks, timeout_ms, origin, done, results, pending, grown).start(
-                lent
-            )
-            return None
-        return self.finish(results, pending, grown, timeout_ms, done)
+                request.failed(place, key, partition, len(records), error)
+            else:
+                request.succeeded(place, partition, info, moved, len(records))
+        return len(entries)
 
     def _check(self, partition: Partition, records: Bytes, origin: Origin) -> Validated:
         config = partition.leader_log().config
@@ -159,176 +132,7 @@ class Appends:
             return None
         info, moved = appended
         partition.metrics.produce_requests += run.count - 1
-        return _success(key, partition, info, _LEADER_ONLY, [], 0, info.size_bytes), partition, moved
+        return success(partition, info, info.size_bytes), partition, moved
 
     def wake(self, partition: Partition, moved: bool) -> None:
-        """Let those go on who wait for what was appended, or for the high watermark, if that moved."""
-        if not any(partition in watched for watched in self._watched):
-            return
-        if moved:
-            self._purgatories.high_watermark_moved(partition)
-        else:
-            self._purgatories.fetch.check(partition)  # followers read past the high watermark
-
-    def finish(
-        self,
-        results: list[AppendResult],
-        pending: list[Unreplicated],
-        grown: list[tuple[Partition, bool]],
-        timeout_ms: int,
-        done: Appended,
-    ) -> DelayedProduce | None:
-        """Everything is appended: answer, or wait for replicas; and wake who waits for what was appended."""
-        wait = None
-        if pending:
-            wait = DelayedProduce(results, pending, done)
-            keys = [entry.partition for entry in pending]
-            if self._purgatories.produce.try_complete_else_watch(wait, keys, timeout_ms):
-                wait = None
-        else:
-            done(results)
-        for partition, moved in grown:
-            self.wake(partition, moved)
-        return wait
-
-    def partition(self, key: TopicPartition) -> Partition:
-        found = self._partitions.get(key)
-        if found is None:
-            raise self._hosted.missing(key)
-        return found
-
-    def success_of(
-        self,
-        key: TopicPartition,
-        partition: Partition,
-        info: AppendInfo,
-        acks: int,
-        pending: list[Unreplicated],
-        place: int,
-        received_bytes: int,
-    ) -> AppendResult:
-        return _success(key, partition, info, acks, pending, place, received_bytes)
-
-    def failure_of(self, key: TopicPartition, received_bytes: int, error: Exception) -> AppendResult:
-        return self.failure(key, self._partitions.get(key), received_bytes, error)
-
-    def failure(
-        self, key: TopicPartition, partition: Partition | None, received_bytes: int, error: Exception
-    ) -> AppendResult:
-        """What the client is told, and whether it counts as a failure of this broker."""
-        if partition is None:
-            assert isinstance(error, BrokerError)
-            self._metrics.known_topic(key.topic).produce_requests += 1
-            return AppendResult(key, error.code)
-        partition.metrics.produce_requests += 1
-        if isinstance(error, RecordTooLargeError):
-            partition.metrics.bytes_rejected += received_bytes
-        if isinstance(error, DiskFullError):
-            partition.metrics.failed_produce_requests += 1
-        if isinstance(error, _TOLD):
-            return AppendResult(key, error.code, str(error))
-        if isinstance(error, _EXPECTED):
-            return AppendResult(key, error.code)
-        partition.metrics.failed_produce_requests += 1
-        log = partition.log
-        start_offset = log.start_offset if log is not None else -1
-        if isinstance(error, RefusedRecordsError) and error.record_errors:
-            return AppendResult(
-                key, error.code, str(error), log_start_offset=start_offset, record_errors=error.record_errors
-            )
-        if not isinstance(error, BrokerError):
-            _logger.error("appending to %s failed", key, exc_info=error)
-        code = error.code if isinstance(error, BrokerError) else UNKNOWN_SERVER_ERROR
-        return AppendResult(key, code, log_start_offset=start_offset)
-
-
-def _success(
-    key: TopicPartition,
-    partition: Partition,
-    info: AppendInfo,
-    acks: int,
-    pending: list[Unreplicated],
-    place: int,
-    received_bytes: int,
-) -> AppendResult:
-    """The result of an append; noted as pending where acks=all has to wait for its replicas."""
-    log = partition.log
-    assert log is not None
-    first_offset, last_offset, _, append_time, _, _ = info
-    if acks == ALL_REPLICAS and log.high_watermark <= last_offset:
-        pending.append(Unreplicated(place, partition, last_offset + 1, partition.leader_epoch))
-    metrics = partition.metrics
-    metrics.produce_requests += 1
-    metrics.bytes_in += received_bytes
-    metrics.messages_in += last_offset - first_offset + 1
-    # Not AppendResult(...), as in validation.py.
-    return tuple.__new__(AppendResult, (key, 0, None, first_offset, append_time, log.start_offset, ()))
-
-
-class _LaneAppends:
-    """A produce of which some partitions are lent to lanes: it goes on when the last of them is appended."""
-
-    def __init__(
-        self,
-        appends: Appends,
-        lanes: Lanes,
-        acks: int,
-        timeout_ms: int,
-        origin: Origin,
-        done: Appended,
-        results: list[AppendResult],
-        pending: list[Unreplicated],
-        grown: list[tuple[Partition, bool]],
-    ) -> None:
-        self._appends = appends
-        self._lanes = lanes
-        self._acks = acks
-        self._timeout_ms = timeout_ms
-        self._origin = origin
-        self._done = done
-        self._results = results
-        self._pending = pending
-        self._grown = grown
-        self._left = 0
-
-    def start(self, entries: list[tuple[int, Partition, Bytes, Validated | None]]) -> None:
-        self._left = len(entries)
-        for place, partition, records, checked in entries:
-            # A copy: whoever called has the buffer back before the lane gets to it.
-            copy = bytearray(records) if checked is None else b""
-            self._submit(place, partition, copy, checked, len(records))
-
-    def _submit(
-        self, place: int, partition: Partition, records: Bytes, checked: Validated | None, received_bytes: int
-    ) -> None:
-        self._lanes.on(
-            partition,
-            lambda _: (
-                partition.append(records, self._acks, self._origin)
-                if checked is None
-                else partition.append_validated(checked, self._acks)
-            ),
-            lambda appended, error: self._appended(place, partition, received_bytes, appended, error),
-            must_flush=partition.is_durable,
-        )
-
-    def _appended(
-        self,
-        place: int,
-        partition: Partition,
-        received_bytes: int,
-        appended: tuple[AppendInfo, bool] | None,
-        error: BaseException | None,
-    ) -> None:
-        key = partition.key
-        if error is None and partition.log is None:
-            error = NotLeaderOrFollowerError(f"{key} was deleted meanwhile")
-        if isinstance(error, Exception):
-            self._results[place] = self._appends.failure(key, partition, received_bytes, error)
-        elif appended is not None:
-            result = _success(key, partition, appended[0], self._acks, self._pending, place, received_bytes)
-            self._results[place] = result
-            self._grown.append((partition, True))
-        self._left -= 1
-        if not self._left:
-            self._appends.finish(self._results, self._pending, self._grown, self._timeout_ms, self._done)
+        wake(self._purgatories, partition, moved)

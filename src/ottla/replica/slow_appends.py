@@ -12,21 +12,15 @@ import mmap
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from ottla.errors import NotLeaderOrFollowerError
 from ottla.names import Bytes, TopicPartition
+from ottla.replica.append_request import AppendRequest
+from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
-from ottla.replica.results import AppendResult
 from ottla.runtime import Lane, LoopRuntime
 from ottla.storage.log import validation
-from ottla.storage.log.log import AppendInfo
-from ottla.storage.log.validation import Origin, Validated
-
-if TYPE_CHECKING:
-    from ottla.replica.appends import Appended, Appends
-    from ottla.replica.partition import Partition
-    from ottla.replica.waits import Unreplicated
+from ottla.storage.log.validation import Validated
 
 _REFUSED_AT_ONCE = 100  # batches of which nothing had to be checked
 _LARGE_BYTES = 2 << 20  # to write so much takes a millisecond
@@ -53,8 +47,8 @@ class UncountedMemory:
 class SlowAppends:
     """The requests of all clients that are checked off the loop."""
 
-    def __init__(self, appends: Appends, runtime: LoopRuntime, lanes: Lanes) -> None:
-        self.appends = appends
+    def __init__(self, hosted: Hosted, runtime: LoopRuntime, lanes: Lanes) -> None:
+        self.hosted = hosted
         self.runtime = runtime
         self.lanes = lanes
         self.memory: Memory = UncountedMemory()
@@ -120,107 +114,60 @@ class SlowAppends:
             del self.queues[owner]
         if finished is not None:  # last of all: whoever is told may come with the next request
             self.memory.let_go(finished.size_bytes)
-            finished.finish()
+            finished.request.finish()
 
 
 class SlowAppend:
-    """One request, from the first of its batches on that takes long."""
+    """The entries of a request from the first of its batches on that takes long."""
 
-    def __init__(
-        self,
-        slow: SlowAppends,
-        entries: Sequence[tuple[int, TopicPartition, Bytes]],
-        acks: int,
-        timeout_ms: int,
-        origin: Origin,
-        done: Appended,
-        results: list[AppendResult],
-        pending: list[Unreplicated],
-        grown: list[tuple[Partition, bool]],
-    ) -> None:
+    def __init__(self, slow: SlowAppends, request: AppendRequest, entries: Sequence[Entry]) -> None:
+        self._slow = slow
+        self.request = request
         self._left: deque[Entry] = deque((place, key, _kept(records)) for place, key, records in entries)
         self.size_bytes = sum(len(records) for _, _, records in self._left)
-        self._slow = slow
-        self._acks = acks
-        self._timeout_ms = timeout_ms
-        self._origin = origin
-        self._done = done
-        self._results = results
-        self._pending = pending
-        self._grown = grown
 
     @property
     def is_done(self) -> bool:
         return not self._left
 
-    def finish(self) -> None:
-        appends = self._slow.appends
-        appends.finish(self._results, self._pending, self._grown, self._timeout_ms, self._done)
-
     def next_check(self) -> Callable[[], Validated] | None:
         """What to do on another thread; None if there is nothing to check, because the batch is refused already."""
         _, key, records = self._left[0]
         try:
-            partition = self._slow.appends.partition(key)
+            partition = self._slow.hosted.find(key)
             config = partition.leader_log().config
         except Exception as error:  # noqa: BLE001 - one partition's trouble is no other's
             self._refuse(error)
             return None
-        epoch, now_ms, origin = partition.leader_epoch, self._slow.runtime.now_ms(), self._origin
+        epoch, now_ms, origin = partition.leader_epoch, self._slow.runtime.now_ms(), self.request.origin
         return lambda: validation.validate(records, 0, epoch, config, now_ms, origin)
 
     def append(
         self, checked: Validated | None, error: BaseException | None, done: Callable[[], None]
     ) -> None:
         """Append what was checked, on the loop, or where the log is lent to; then `done`."""
-        if checked is None:
-            self._refuse(error if isinstance(error, Exception) else RuntimeError("a check was broken off"))
-            done()
-            return
-        batch = checked
+        place, key, records = self._left[0]
         try:
-            partition = self._slow.appends.partition(self._left[0][1])
+            if checked is None:
+                raise error if isinstance(error, Exception) else RuntimeError("a check was broken off")
+            partition = self._slow.hosted.find(key)
             log = partition.leader_log()
-            if partition.goes_by_lane or len(batch.data) > _LARGE_BYTES or log.rolls_slowly(batch.data):
-                self._slow.lanes.on(
-                    partition,
-                    lambda _: partition.append_validated(batch, self._acks),
-                    lambda appended, failure: self._lane_appended(partition, appended, failure, done),
-                    must_flush=partition.is_durable,
-                )
+            if partition.goes_by_lane or len(checked.data) > _LARGE_BYTES or log.rolls_slowly(checked.data):
+                self._left.popleft()
+                self.request.append_on_lane(self._slow.lanes, place, partition, records, checked, done)
                 return
-            info, moved = partition.append_validated(batch, self._acks)
+            info, moved = partition.append_validated(checked, self.request.acks)
         except Exception as failure:  # noqa: BLE001 - as above
             self._refuse(failure)
         else:
-            self._accept(partition, info, moved)
+            self._left.popleft()
+            self.request.succeeded(place, partition, info, moved, len(records))
         done()
-
-    def _lane_appended(
-        self,
-        partition: Partition,
-        appended: tuple[AppendInfo, bool] | None,
-        error: BaseException | None,
-        done: Callable[[], None],
-    ) -> None:
-        if error is None and partition.log is None:
-            error = NotLeaderOrFollowerError(f"{partition.key} was deleted meanwhile")
-        if appended is None or error is not None:
-            self._refuse(error if isinstance(error, Exception) else RuntimeError("an append was broken off"))
-        else:
-            self._accept(partition, appended[0], True)
-        done()
-
-    def _accept(self, partition: Partition, info: AppendInfo, moved: bool) -> None:
-        place, key, records = self._left.popleft()
-        self._results[place] = self._slow.appends.success_of(
-            key, partition, info, self._acks, self._pending, place, len(records)
-        )
-        self._grown.append((partition, moved))
 
     def _refuse(self, error: Exception) -> None:
         place, key, records = self._left.popleft()
-        self._results[place] = self._slow.appends.failure_of(key, len(records), error)
+        partition = self._slow.hosted.partitions.get(key)
+        self.request.failed(place, key, partition, len(records), error)
 
 
 def _kept(records: Bytes) -> Bytes:

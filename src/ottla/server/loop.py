@@ -7,22 +7,19 @@ and what it found comes back to the loop.
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from ottla.runtime import Done, Lane, Timer
+from ottla.runtime import Done, Lane, RealWorld, Timer
 from ottla.stall_watch import StallWatch
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 _LONG_WORKERS = 64
 
 
-class AsyncRuntime:
+class AsyncRuntime(RealWorld):
     """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
@@ -32,18 +29,6 @@ class AsyncRuntime:
         # Threads are made when there is work for them, which log.cleaner.threads limits.
         self._long_pool = ThreadPoolExecutor(_LONG_WORKERS, thread_name_prefix="ottla-long")
         self._lanes: list[ThreadPoolExecutor] = []
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
-
-    def sleep_ms(self, ms: float) -> None:
-        time.sleep(ms / 1000)
-
-    def randrange(self, stop: int) -> int:
-        return random.randrange(stop)
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         self._deliver(self._pool.submit(work), done)
@@ -80,29 +65,6 @@ class AsyncRuntime:
         self._lanes.append(pool)
         return _ThreadLane(self, pool)
 
-    def map_blocking(
-        self,
-        work: Callable[[T], R],
-        items: Iterable[T],
-        workers: int,
-        on_done: Callable[[T], None] | None = None,
-    ) -> list[tuple[T, R | None, BaseException | None]]:
-        results: list[tuple[T, R | None, BaseException | None]] = []
-        if workers <= 1:
-            for item in items:
-                results.append((item, *_attempt(work, item)))
-                if on_done:
-                    on_done(item)
-            return results
-        with ThreadPoolExecutor(workers, thread_name_prefix="ottla-map") as pool:
-            futures = {pool.submit(work, item): item for item in items}
-            for future in as_completed(futures):
-                error = future.exception()
-                results.append((futures[future], None if error else future.result(), error))
-                if on_done:
-                    on_done(futures[future])
-        return results
-
     def close(self) -> None:
         """Wait for what the threads still do. Their results find no one any more."""
         for pool in (*self._lanes, self._pool, self._long_pool):
@@ -118,10 +80,3 @@ class _ThreadLane:
 
     def submit(self, work: Callable[[], T], done: Done[T]) -> None:
         self._runtime._deliver(self._pool.submit(work), done)
-
-
-def _attempt(work: Callable[[T], R], item: T) -> tuple[R | None, BaseException | None]:
-    try:
-        return work(item), None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
-        return None, error

@@ -18,9 +18,8 @@ from ottla.server.loop import AsyncRuntime
 
 T = TypeVar("T")
 
-SETTLE_S = (
-    10.0  # a broker under load always has something under way; then moving the clock does not wait for ever
-)
+# A broker under load always has something under way; then moving the clock does not wait for ever.
+SETTLE_S = 10.0
 
 
 class ShiftedTime:

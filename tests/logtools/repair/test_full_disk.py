@@ -11,8 +11,8 @@ import pytest
 
 from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.offline import measure, trim
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.writing import NoSpaceError
 from ottla.records.builder import NewRecord, build_batch

@@ -8,20 +8,16 @@ produce.py, and so are those behind it until its turn is over.
 
 from __future__ import annotations
 
-from typing import Final
-
-from ottla.api.access import Operation, Resource
 from ottla.api.call import Peer
-from ottla.api.produce.produce import answer_template
+from ottla.api.produce.gate import check_topic
+from ottla.api.produce.responses import answer_template
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.names import TopicPartition
 from ottla.protocol import produce_kernel
+from ottla.protocol.errors import ErrorCode
 from ottla.records import gather_kernel, kernel
 from ottla.storage.log.batch_run import MAX_BYTES, BatchRun
-
-_WRITE: Final = Operation.WRITE
-_TOPIC: Final = Resource.TOPIC
 
 
 class Taken:
@@ -52,20 +48,14 @@ class ProduceRuns:
         if found is None:
             return None
         count, version, acks, name, topic_id, index = found
-        image = services.metadata.image
-        topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
-        if (
-            topic is None
-            or not 0 <= index < len(topic.partitions)
-            or topic.name in INTERNAL_TOPICS
-            or not services.authorizer.allows(peer, _WRITE, _TOPIC, topic.name)
-        ):
+        topic, partitions, error = check_topic(services, peer, name, topic_id)
+        if error is not ErrorCode.NONE or not 0 <= index < partitions or topic in INTERNAL_TOPICS:
             return None
         run.received = received
         run.count = count
         appends = services.replicas.appends
         # Not TopicPartition(...), as in validation.py.
-        key: TopicPartition = tuple.__new__(TopicPartition, (topic.name, index))
+        key: TopicPartition = tuple.__new__(TopicPartition, (topic, index))
         appended = appends.append_run(key, run, acks)
         run.received = b""
         if appended is None:

@@ -37,7 +37,7 @@ def check_transaction(
     producers: dict[Expected, dict[TopicPartition, int]] = {}
     for key, records in entries:
         hosted = services.replicas.partition(key)
-        if hosted is not None and hosted.is_leader and _is_transactional(records):
+        if hosted is not None and hosted.is_leader and is_transactional(records):
             producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
             producers.setdefault(Expected(producer_id, epoch), {})[key] = sequence
     if len(producers) > 1:
@@ -65,7 +65,8 @@ def is_asked_for(services: Services, supports: Supports) -> bool:
     )
 
 
-def _is_transactional(records: Bytes) -> bool:
+def is_transactional(records: Bytes) -> bool:
+    """Whether a batch of magic 2 says that it is part of a transaction."""
     return len(records) >= batch.HEADER_SIZE and bool(records[batch.ATTRIBUTES_AT + 1] & batch.TRANSACTIONAL)
 
 

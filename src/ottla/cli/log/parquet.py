@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.cli.log.output import batch_fields, found_fields, warn
 from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, dump_records
-from ottla.logtools.source import NotALogError, Partition, Target, partitions_of
+from ottla.logtools.listing import NotALogError, Partition, Target, partitions_of
 from ottla.storage.fs import FileSystem
 
 _ROW_GROUP_ROWS = 50_000

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from ottla.cli.failure import one_line
 from ottla.cli.log.offline import differing
+from ottla.cli.options import SparkOptions
 from ottla.cli.spark.check import Output, open_directory, writing
 from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import print_table
 from ottla.cli.values import format_size
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
-from ottla.logtools.source import DataDir, Partition, partitions_of
+from ottla.logtools.listing import DataDir, Partition, partitions_of
 from ottla.spark.jobs.compact import Compacted, compact
 from ottla.spark.jobs.reindex import Reindexed, reindex
-from ottla.spark.jobs.tasks import SparkMaster
 from ottla.words import counted
 
 _HINT = "nothing was changed; --write does it"
@@ -34,7 +34,7 @@ _COMPACT = {
 }
 
 
-def run_reindex(place: SparkMaster, path: str, output: Output, *, interval: int, write: bool) -> bool:
+def run_reindex(place: SparkOptions, path: str, output: Output, *, interval: int, write: bool) -> bool:
     """Whether no log was refused."""
     fs, target = open_directory(path)
     with writing(fs, target, write=write), session_of(place, "spark reindex") as spark:
@@ -68,7 +68,7 @@ def _print_reindexed(logs: list[Reindexed]) -> None:
 
 
 def run_compact(
-    place: SparkMaster,
+    place: SparkOptions,
     path: str,
     output: Output,
     *,

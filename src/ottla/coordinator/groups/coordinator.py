@@ -10,7 +10,7 @@ from ottla.config import BrokerConfig
 from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.offsets.room import Room
 from ottla.coordinator.runtime import Coordinator, InternalTopic
-from ottla.internal_topics.group_records import GroupCodec, GroupRecord
+from ottla.internal_topics.group_records import GroupRecord, GroupRecordFormat
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
 
@@ -38,7 +38,7 @@ class GroupCoordinator(Coordinator[GroupState, GroupRecord]):
         super().__init__(
             topic,
             lambda shard: GroupState(shard, config, lambda: metadata.image, room),
-            GroupCodec(),
+            GroupRecordFormat(),
             metadata,
             replicas,
             runtime,

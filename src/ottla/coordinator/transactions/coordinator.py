@@ -13,7 +13,7 @@ from ottla.coordinator.transactions.markers import LocalMarkers, Markers, Peers
 from ottla.coordinator.transactions.state import NEEDS_ID, TransactionState
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError
-from ottla.internal_topics.transaction_records import Transaction, TransactionCodec, TransactionRecord
+from ottla.internal_topics.transaction_records import Transaction, TransactionRecord, TransactionRecordFormat
 from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -53,7 +53,7 @@ class TransactionCoordinator(Coordinator[TransactionState, TransactionRecord]):
         super().__init__(
             topic,
             lambda shard: TransactionState(shard, config, self.markers, self._count),
-            TransactionCodec(),
+            TransactionRecordFormat(),
             metadata,
             replicas,
             runtime,

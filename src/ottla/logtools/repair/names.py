@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.strangers import MOVING, RENAME, SET_ASIDE, Stranger
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ottla.errors import CorruptCheckpointError
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.names import TopicPartition
 from ottla.storage import checkpoint, layout, losses

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from ottla.config import LogConfig
 from ottla.errors import BrokerError
+from ottla.logtools.listing import Partition, list_partition
 from ottla.logtools.offline import compact_log, note_cleaned
-from ottla.logtools.source import Partition, list_partition
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.tasks import refuse_speculation, run_tasks
 from ottla.storage.fs import FileSystem, RealFileSystem

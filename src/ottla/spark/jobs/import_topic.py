@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
+from ottla.logtools.listing import NotALogError, list_partition
 from ottla.logtools.offline import open_log
-from ottla.logtools.source import NotALogError, list_partition
 from ottla.names import is_topic_name
 from ottla.records.compression.codec import Codec
 from ottla.runtime import Runtime, SystemRuntime

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from ottla.errors import CorruptRecordError
 from ottla.logtools.derive import DerivedSegment, derive_segment, join
+from ottla.logtools.listing import DataDir, Partition, SegmentFiles, partitions_of
 from ottla.logtools.offline import differs, refuse_damaged
-from ottla.logtools.source import DataDir, Partition, SegmentFiles, partitions_of
 from ottla.spark.jobs.tasks import TASK_BYTES, Sized, refuse_speculation, run_blocks
 from ottla.storage import layout
 from ottla.storage.checkpoint import prepare_file, put_in_place, replace_file

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ottla.errors import BrokerError, StorageError
-from ottla.spark.session.session import running_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,19 +26,6 @@ _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 class NotSafeError(StorageError):
     """The session is set up so that writing tasks could get into each other's way."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkMaster:
-    """Where jobs run: on a master or a Connect server, or else on this machine."""
-
-    master: str | None = None
-    remote: str | None = None
-
-    @contextmanager
-    def session(self, job: str) -> Iterator[SparkSession]:
-        with running_session(f"ottla {job}", master=self.master, remote=self.remote) as session:
-            yield session
 
 
 @dataclass(frozen=True, slots=True)

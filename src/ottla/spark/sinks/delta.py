@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 from ottla.errors import PipelineError
 from ottla.spark.sinks.base import (
     Commit,
-    Landed,
+    LastCommit,
     checked_partitions,
     growth,
     prefix_of,
@@ -40,7 +40,7 @@ class DeltaSink:
     def _table(self) -> DeltaTable | None:
         return DeltaTable(self.path) if DeltaTable.is_deltatable(self.path) else None
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         table = self._table()
         batch = table.transaction_version(app_id) if table is not None else None
         if table is None or batch is None:
@@ -48,10 +48,10 @@ class DeltaSink:
         for entry in table.history(_LOOK_BACK):
             facts = json.loads(entry.get(_FACTS, "{}"))
             if facts.get("app") == app_id and facts.get("batch") == batch:
-                return Landed(
+                return LastCommit(
                     batch, facts | {"version": entry["version"], "committed_ms": entry["timestamp"]}
                 )
-        return Landed(batch)
+        return LastCommit(batch)
 
     def layout(self, app_id: str, batch: int) -> Layout:
         table = self._table()
@@ -112,10 +112,6 @@ class DeltaSink:
     def row_count(self) -> int:
         table = self._table()
         return table.count() if table is not None else 0
-
-    def arrow(self) -> pa.Table | None:
-        table = self._table()
-        return table.to_pyarrow_table() if table is not None else None
 
     def active_files(self) -> list[str]:
         table = self._table()

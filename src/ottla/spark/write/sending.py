@@ -36,10 +36,8 @@ _ROUND_BYTES = 1 << 20  # send when so much is full
 _OPEN_BYTES = 32 << 20  # or when so much waits
 _DELIVERY_TIMEOUT_MS = 120_000
 _GIVE_UP_S = 10.0
-_MAY_WRITE = (
-    "Ongoing",
-    "Empty",
-)  # the states of a transaction that is open, and of a producer that may begin one
+# The states of a transaction that is open, and of a producer that may begin one.
+_MAY_WRITE = ("Ongoing", "Empty")
 
 
 @dataclass(frozen=True)

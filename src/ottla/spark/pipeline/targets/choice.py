@@ -8,15 +8,15 @@ from typing import Protocol
 
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.tasks import Destination, Files, TaskResult
-from ottla.spark.sinks.base import Commit, Landed, TableSink, prefix_of
+from ottla.spark.pipeline.tasks import FileWriter, RowWriter, TaskResult
+from ottla.spark.sinks.base import Commit, LastCommit, TableSink, prefix_of
 from ottla.spark.tables.names import check_names
 
 
 class Target(Protocol):
-    def last(self, app_id: str) -> Landed | None: ...
+    def last(self, app_id: str) -> LastCommit | None: ...
 
-    def destination(self, app_id: str, batch: int) -> Destination: ...
+    def writer(self, app_id: str, batch: int) -> RowWriter: ...
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None: ...
 
@@ -36,11 +36,11 @@ class TableTarget:
         self.sink = sink
         self._path = path
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         return self.sink.last(app_id)
 
-    def destination(self, app_id: str, batch: int) -> Files:
-        return Files(self.sink.layout(app_id, batch))
+    def writer(self, app_id: str, batch: int) -> FileWriter:
+        return FileWriter(self.sink.layout(app_id, batch))
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         if commit.schema is not None:
