@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
+BUILT := $(VENV)/.built
+COMPILERS := $(VENV)/.compilers
 # Everything that is compiled, in whatever folder it lies.
 COMPILED := $(shell sed -n 's|\.|/|g; s|^ottla/.*|src/&.py|p' src/ottla/compiled.txt)
 SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name '*.pxd' -o -name '*.txt' -not -path '*.egg-info/*')
@@ -17,9 +19,9 @@ SEED ?= 0
 demo: $(READY)
 	$(BIN)/python -m tools.demo
 
-# Three at a time on two cores: tests also wait, for brokers and Spark to start.
+# Four at a time on two cores: tests also wait, for brokers and Spark to start.
 test: $(WHEEL) lint
-	$(BIN)/pytest tests --ignore=tests/interop -n 3 --dist worksteal -q --randomly-seed=$(SEED)
+	$(BIN)/pytest tests --ignore=tests/interop -n 4 --dist worksteal -q --randomly-seed=$(SEED)
 	$(BIN)/pytest tests/records -q --kernel=interpreted --randomly-seed=$(SEED)
 
 lint: $(READY)
@@ -65,25 +67,36 @@ lock: $(READY)
 release-check: $(READY)
 	$(BIN)/python -m tools.release_check $(PYTHONS)
 
+# Packages are downloaded while modules are compiled, which needs none of them.
+$(READY): requirements/dev.txt requirements/build.txt pyproject.toml setup.py src/ottla/compiled.txt $(COMPILED) \
+  $(filter %.pxd,$(SOURCES))
+	@$(MAKE) --no-print-directory $(COMPILERS)
+	@$(MAKE) --no-print-directory -j2 $(INSTALLED) $(BUILT)
+	@$(BIN)/python -m compileall -q src
+	@touch $(READY)
+
+$(COMPILERS): requirements/build.txt
+	@echo "set-up 1/3: a Python environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -q --require-hashes -r requirements/build.txt
+	@touch $(COMPILERS)
+
+$(INSTALLED): $(COMPILERS) requirements/dev.txt pyproject.toml
+	@echo "set-up 2/3: download and install $(shell grep -c == requirements/dev.txt) packages (a minute or two)"
+	@$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
+	@OTTLA_COMPILE=no $(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@touch $(INSTALLED)
+
 # Kernels and hot modules are compiled in place; an edited one makes the environment stale, and is compiled again.
 # What compilers say is shown if they fail.
-$(READY): $(INSTALLED) setup.py src/ottla/compiled.txt $(COMPILED) $(filter %.pxd,$(SOURCES))
+$(BUILT): $(COMPILERS) setup.py src/ottla/compiled.txt $(COMPILED) $(filter %.pxd,$(SOURCES))
 	@echo "set-up 3/3: compile $(words $(COMPILED)) modules (a minute or two the first time)"
 	@mkdir -p build
 	@OTTLA_COMPILE=strict $(BIN)/python setup.py -q build_ext --inplace >build/compile.log 2>&1 \
 	  || { cat build/compile.log; exit 1; }
 	@sed -n '/^ottla: NOT/,$$p' build/compile.log
 	@find src -name '*.so' -exec touch {} +
-	@$(BIN)/python -m compileall -q src
-	@touch $(READY)
-
-$(INSTALLED): requirements/dev.txt pyproject.toml
-	@echo "set-up 1/3: a Python environment in $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "set-up 2/3: download and install $(shell grep -c == requirements/dev.txt) packages (a minute or two)"
-	@$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
-	@OTTLA_COMPILE=no $(BIN)/pip install -q --no-deps --no-build-isolation -e .
-	@touch $(INSTALLED)
+	@touch $(BUILT)
 
 # The wheel of this checkout, as users get it; of what is compiled already nothing is compiled again.
 $(WHEEL): $(READY) $(SOURCES) README.md

@@ -5,53 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import tempfile
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks import (
-    append,
-    clients,
-    compaction,
-    durable,
-    fetch,
-    groups,
-    latency,
-    lookup,
-    many_partitions,
-    memory,
-    partitions,
-    produce,
-    recovery,
-    report,
-    spark_pipeline,
-    spark_read,
-    spark_write,
-    start,
-    transactions,
-    verify,
-)  # fmt: skip
+from benchmarks import report
 from benchmarks.contest import beside_another
-from benchmarks.measure import FULL, QUICK, Bench
+from benchmarks.measure import FULL, QUICK, Bench, Figure
 
-BENCHMARKS = {
-    "append": append.run,
-    "recovery": recovery.run,
-    "lookup": lookup.run,
-    "partitions": partitions.run,
-    "many_partitions": many_partitions.run,
-    "compaction": compaction.run,
-    "verify": verify.run,
-    "memory": memory.run,
-    "produce": produce.run,
-    "fetch": fetch.run,
-    "latency": latency.run,
-    "durable": durable.run,
-    "clients": clients.run,
-    "start": start.run,
-    "transactions": transactions.run,
-    "spark_read": spark_read.run,
-    "groups": groups.run,
-    "spark_write": spark_write.run,
-    "spark_pipeline": spark_pipeline.run,
+_NAMES = (
+    "append", "recovery", "lookup", "partitions", "many_partitions", "compaction", "verify", "memory", "produce",
+    "fetch", "latency", "durable", "clients", "start", "transactions", "spark_read", "groups", "spark_write",
+    "spark_pipeline",
+)  # fmt: skip
+BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
+    name: import_module(f"benchmarks.{name}").run for name in _NAMES
 }
 RACES = ("produce", "fetch", "latency", "durable", "clients", "transactions", "groups")
 

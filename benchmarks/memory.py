@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.data import LARGE, managed, write_log
 from benchmarks.measure import Bench, Figure, mib
-from ottla.logtools import source
+from ottla.logtools import listing
 from ottla.logtools.findings import DEFECT
 from ottla.logtools.verify.data_dir import verify
 from ottla.storage import layout
@@ -58,7 +58,7 @@ def _recover(data_dir: Path, _size_bytes: int) -> None:
 
 def _verify(data_dir: Path, _size_bytes: int) -> None:
     fs = RealFileSystem()
-    defects = [found for found in verify(fs, source.resolve(fs, str(data_dir))) if found.level == DEFECT]
+    defects = [found for found in verify(fs, listing.resolve(fs, str(data_dir))) if found.level == DEFECT]
     if defects:
         raise RuntimeError(f"the log that was written is not healthy: {defects[0]}")
 

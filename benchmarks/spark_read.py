@@ -26,16 +26,17 @@ from benchmarks.load import Shape
 from benchmarks.measure import Bench, Figure, alternate, mib, touch_memory
 from benchmarks.memory import peak_bytes
 from benchmarks.spark_session import as_users_have_it, spark_session
+from ottla.logtools.listing import list_partition
 from ottla.logtools.offline import reindex
-from ottla.logtools.source import list_partition
 from ottla.records import batch
 from ottla.records.builder import build_batch
+from ottla.spark.data_source import TYPES
 from ottla.spark.options import ReadOptions, read_options
 from ottla.spark.read import plan
-from ottla.spark.source import TYPES
 from ottla.spark.transport.files import FileTransport
-from ottla.storage.fs import RealFile, RealFileSystem
+from ottla.storage.fs import File, RealFileSystem
 from ottla.storage.layout import LOG, segment_file
+from ottla.testing.wrapped_files import WrappedFile, WrappedFileSystem
 
 _ROOT = Path(__file__).parents[1]
 _PARTITIONS = 4
@@ -251,29 +252,25 @@ def _write_hours(directory: Path, size_bytes: int) -> None:
     reindex(RealFileSystem(), list_partition(RealFileSystem(), str(directory)), interval=4096, write=True)
 
 
-class CountedFiles(RealFileSystem):
+class CountedFiles(WrappedFileSystem):
     """Counts the bytes that are read."""
 
     def __init__(self) -> None:
+        super().__init__(RealFileSystem())
         self.read = 0
 
-    def open(self, path: str, *, write: bool = False, create: bool = False) -> RealFile:
-        file = super().open(path, write=write, create=create)
-        counted = _CountedFile(path, file._fd, self)
-        file._fd = -1
-        return counted
+    def wrapped(self, file: File) -> File:
+        return _CountedFile(self, file)
 
     def read_bytes(self, path: str) -> bytes:
-        data = super().read_bytes(path)
+        data: bytes = super().read_bytes(path)
         self.read += len(data)
         return data
 
 
-class _CountedFile(RealFile):
-    __slots__ = ("_counter",)
-
-    def __init__(self, path: str, fd: int, counter: CountedFiles) -> None:
-        super().__init__(path, fd)
+class _CountedFile(WrappedFile):
+    def __init__(self, counter: CountedFiles, inner: File) -> None:
+        super().__init__(counter, inner)
         self._counter = counter
 
     def pread(self, size: int, position: int) -> bytes:

@@ -83,10 +83,7 @@ class _Producer:
         self._received = bytearray()
         self._is_end = True
         self._sent = b""
-        for request in (
-            self._produce(topic, partition, producer_id, epoch),
-            self._end(producer_id, epoch),
-        ):
+        for request in (self._produce(topic, partition, producer_id, epoch), self._end(producer_id, epoch)):
             self._until_taken(request)
 
     def _produce(self, topic: Topic, partition: int, producer_id: int, epoch: int) -> bytes:

@@ -10,11 +10,6 @@ from tools.import_graph import HIDDEN, TOP, TYPES, Import
 from tools import import_graph
 
 ROOT = Path(__file__).parent.parent
-# These lists only get shorter.
-KNOWN_CYCLES = {
-    ("ottla.server.listener", "ottla.server.session"),
-}
-KNOWN_FULL: set[str] = set()
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +18,7 @@ def imports() -> list[Import]:
 
 
 def test_no_modules_import_one_another(imports: list[Import]) -> None:
-    known = {tuple(sorted(group)) for group in KNOWN_CYCLES}
-    found = set(map(tuple, import_graph.cycles(imports)))
-    assert found - known == set()
-    assert known - found == set(), "gone: take it off the list"
+    assert import_graph.cycles(imports) == []
 
 
 def test_nothing_imports_upwards(imports: list[Import]) -> None:
@@ -35,9 +27,7 @@ def test_nothing_imports_upwards(imports: list[Import]) -> None:
 
 
 def test_no_folder_has_too_many_files() -> None:
-    found = set(import_graph.full_folders(ROOT / "src/ottla"))
-    assert found - KNOWN_FULL == set()
-    assert KNOWN_FULL - found == set(), "gone: take it off the list"
+    assert list(import_graph.full_folders(ROOT / "src/ottla")) == []
 
 
 def test_the_picture_of_the_floors_is_true(imports: list[Import]) -> None:

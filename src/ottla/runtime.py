@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
@@ -77,14 +78,8 @@ class LoopRuntime(Runtime, Protocol):
         """A thread of its own, in which work is done in order."""
 
 
-class SystemRuntime:
-    """The real world. `poll` runs, on the owner's thread, what finished blocking work wants told."""
-
-    def __init__(self, workers: int = 4) -> None:
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ottla-blocking")
-        self._completed: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._outstanding = 0
-        self._lock = threading.Lock()
+class RealWorld:
+    """Clock, chance and threads as the operating system has them, for both real runtimes."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
@@ -97,6 +92,55 @@ class SystemRuntime:
 
     def randrange(self, stop: int) -> int:
         return random.randrange(stop)
+
+    def map_blocking(
+        self,
+        work: Callable[[T], R],
+        items: Iterable[T],
+        workers: int,
+        on_done: Callable[[T], None] | None = None,
+    ) -> list[tuple[T, R | None, BaseException | None]]:
+        if workers <= 1:
+            return map_in_turn(work, items, on_done)
+        results: list[tuple[T, R | None, BaseException | None]] = []
+        with ThreadPoolExecutor(workers, thread_name_prefix="ottla-map") as pool:
+            futures = {pool.submit(work, item): item for item in items}
+            for future in as_completed(futures):
+                error = future.exception()
+                results.append((futures[future], None if error else future.result(), error))
+                if on_done:
+                    on_done(futures[future])
+        return results
+
+
+def map_in_turn(
+    work: Callable[[T], R], items: Iterable[T], on_done: Callable[[T], None] | None = None
+) -> list[tuple[T, R | None, BaseException | None]]:
+    """`map_blocking` on the thread that calls it."""
+    results: list[tuple[T, R | None, BaseException | None]] = []
+    for item in items:
+        results.append((item, *attempt(partial(work, item))))
+        if on_done:
+            on_done(item)
+    return results
+
+
+def attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """What `work` gives, or what it raises: both are for whoever asked for it."""
+    try:
+        return work(), None
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
+        return None, error
+
+
+class SystemRuntime(RealWorld):
+    """The real world. `poll` runs, on the owner's thread, what finished blocking work wants told."""
+
+    def __init__(self, workers: int = 4) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="ottla-blocking")
+        self._completed: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._outstanding = 0
+        self._lock = threading.Lock()
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         with self._lock:
@@ -128,23 +172,6 @@ class SystemRuntime:
         """Deliver until no blocking work is under way."""
         while self._outstanding:
             self.poll(0.1)
-
-    def map_blocking(
-        self,
-        work: Callable[[T], R],
-        items: Iterable[T],
-        workers: int,
-        on_done: Callable[[T], None] | None = None,
-    ) -> list[tuple[T, R | None, BaseException | None]]:
-        results: list[tuple[T, R | None, BaseException | None]] = []
-        with ThreadPoolExecutor(max(1, workers), thread_name_prefix="ottla-map") as pool:
-            futures = {pool.submit(work, item): item for item in items}
-            for future in as_completed(futures):
-                error = future.exception()
-                results.append((futures[future], None if error else future.result(), error))
-                if on_done:
-                    on_done(futures[future])
-        return results
 
     def close(self) -> None:
         self.drain()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 from ottla.runtime import LoopRuntime
 from ottla.stall_watch import StallWatch
+from ottla.turns import Turns
 
 Steps = Generator[None, None, Any]
 Done = Callable[[Any], None]
@@ -35,11 +36,10 @@ class Slices:
     """The long work of one loop."""
 
     def __init__(self, runtime: LoopRuntime, watch: StallWatch) -> None:
-        self._runtime = runtime
         self._watch = watch
         self._begun: deque[_Work] = deque()
         self._waiting: deque[_Work] = deque()
-        self._has_turn = False
+        self._turns = Turns(runtime, self._take_steps, _TURN_MS)
 
     def __len__(self) -> int:
         return len(self._begun) + len(self._waiting)
@@ -47,26 +47,19 @@ class Slices:
     def add(self, steps: Steps, done: Done, failed: Callable[[], None], cause: object) -> None:
         """Do all steps, in turns to come, and call `done` with what they return; `failed` if one raises."""
         self._waiting.append(_Work(steps, done, failed, cause))
-        if not self._has_turn:
-            self._has_turn = True
-            self._runtime.call_soon(self._take_turn)
+        self._turns.wake()
 
     def call(self, callback: Callable[[], None], cause: object) -> None:
         """Do something short when its turn comes."""
         self.add(_once(callback), _nothing, _nobody, cause)
 
-    def _take_turn(self) -> None:
-        until_ms = self._runtime.monotonic_ms() + _TURN_MS
+    def _take_steps(self) -> Iterator[None]:
         begun, waiting = self._begun, self._waiting
         while begun or waiting:
             while waiting and len(begun) < _AT_ONCE:
                 begun.append(waiting.popleft())
             self._step(begun.popleft())
-            if self._runtime.monotonic_ms() >= until_ms:
-                break
-        self._has_turn = bool(begun or waiting)
-        if self._has_turn:
-            self._runtime.call_soon(self._take_turn)
+            yield
 
     def _step(self, work: _Work) -> None:
         began_ns = self._watch.now_ns()

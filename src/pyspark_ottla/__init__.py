@@ -1,5 +1,5 @@
 """Lets Spark find format("ottla") by itself: it looks for modules named pyspark_*."""
 
-from ottla.spark.source import OttlaSource as DefaultSource
+from ottla.spark.data_source import OttlaSource as DefaultSource
 
 __all__ = ["DefaultSource"]

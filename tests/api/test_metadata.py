@@ -143,7 +143,9 @@ def test_many_who_ask_for_a_missing_topic_make_it_once(make_world: MakeWorld) ->
         world.call(by_name("new"), 12, answers)
     assert len(answers) == 5
     assert world.services.topics_being_made == {"new"}
-    assert world.runtime.run_pending() == 2  # one change of the store, one log
+    before = world.image.revision
+    world.runtime.run_pending()
+    assert world.image.revision == before + 1
     assert list(world.image.topics) == ["new"]
     assert world.services.topics_being_made == set()
 
@@ -161,7 +163,7 @@ def test_a_topic_is_not_there_before_its_logs_are(make_world: MakeWorld) -> None
         [ErrorCode.UNKNOWN_TOPIC_ID],
         [],
     ]
-    assert world.runtime.run_pending() == 1  # the log
+    world.runtime.run_pending()  # the log
     assert codes(world.ask(by_name("new")).topics) == {"new": ErrorCode.NONE}
 
 

@@ -18,8 +18,8 @@ from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command
 from ottla.cluster.sqlite import SqliteStore
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups.coordinator import Groups
-from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.groups.coordinator import GroupCoordinator
+from ottla.coordinator.transactions.coordinator import TransactionCoordinator
 from ottla.coordinator.transactions.verification import Verifier
 from ottla.metrics import Metrics
 from ottla.names import TopicPartition
@@ -104,9 +104,11 @@ class World:
         self.replicas = ReplicaManager(
             self.runtime, self.logs, self.config, NODE, self.metrics, config_of=self.metadata.topic_config
         )
-        groups = Groups(self.config, self.metadata, self.replicas, self.runtime)
+        groups = GroupCoordinator(self.config, self.metadata, self.replicas, self.runtime)
         peers = NoPeers()
-        transactions = Transactions(self.config, self.metadata, self.replicas, self.runtime, groups, peers)
+        transactions = TransactionCoordinator(
+            self.config, self.metadata, self.replicas, self.runtime, groups, peers
+        )
         self.services = Services(
             node_id=NODE,
             config=self.config,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine
 from typing import Any, NamedTuple, Protocol
 
 import aiokafka
@@ -14,6 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
 from tests.clients.client import TIMEOUT_S
+from tests.clients.loop_thread import LoopThread
 
 SESSION_MS = 20_000
 Place = tuple[str, int]
@@ -198,9 +196,8 @@ class AioMember:
         cooperative: bool = False,
     ) -> None:
         assert not cooperative, "aiokafka does not have it"
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._loop = LoopThread()
+        self._run = self._loop.run
         self._run(self._start(bootstrap, group, topic, instance))
 
     async def _start(self, bootstrap: str, group: str, topic: str, instance: str | None) -> None:
@@ -236,9 +233,4 @@ class AioMember:
 
     def close(self) -> None:
         self._run(self._consumer.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(TIMEOUT_S)
         self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_S)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.offsets.committed import Place
+from ottla.names import TopicPartition
 from ottla.testing.embedded import EmbeddedBroker
 from tests.clients.client import Sent
 from tests.clients.confluent import ConfluentClient
@@ -139,7 +139,7 @@ def test_a_commit_keeps_its_metadata_and_its_leader_epoch(join: Join, ottla_brok
     commit = Commit(3, "half way, ümlaut and all", None if isinstance(member, AioMember) else 0)
     member.commit_at(place, commit)
     assert member.committed(place).offset == 3
-    found = state_of(ottla_broker).offsets.get(GROUP, Place(*place))
+    found = state_of(ottla_broker).offsets.get(GROUP, TopicPartition(*place))
     assert found is not None
     # librdkafka sends the end of its C string too.
     assert (found.offset, found.metadata.removesuffix("\0")) == commit[:2]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-import threading
 import time
-from collections.abc import Coroutine
 from typing import Any, Protocol
 
 import aiokafka
@@ -15,6 +13,7 @@ import confluent_kafka
 import kafka
 
 from tests.clients.client import TIMEOUT_S
+from tests.clients.loop_thread import LoopThread
 
 LAST = "last"  # the value that ends what a reader reads of a partition
 
@@ -172,9 +171,8 @@ class AioTransactor:
     fenced = (aiokafka.errors.KafkaError,)
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._loop = LoopThread()
+        self._run = self._loop.run
         self._run(self._start(bootstrap, transactional_id, timeout_ms))
 
     async def _start(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
@@ -201,12 +199,7 @@ class AioTransactor:
 
     def close(self) -> None:
         self._run(self._producer.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(TIMEOUT_S)
         self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_S)
 
     @staticmethod
     def read(bootstrap: str, topic: str, partition: int) -> list[str]:

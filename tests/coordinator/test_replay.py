@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from ottla.coordinator.classic.group import GroupPhase
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Producer, Result
+from ottla.coordinator.result import CommandResult, Producer
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.offset_commit import (
@@ -120,7 +120,7 @@ class History(GroupHistory):
     def commit_in_transaction(self, group: str, producer: int, offset: int, partition: int) -> None:
         request = TxnOffsetCommitRequest(group_id=group, producer_id=producer, producer_epoch=0)
 
-        def command(state: GroupState, now_ms: int) -> Result[Any]:
+        def command(state: GroupState, now_ms: int) -> CommandResult[Any]:
             return state.txn_offset_commit(request, [("t", None, [(partition, offset, -1, "")])], now_ms)
 
         self.world.services.groups.run(group, command, lambda codes, error: None)

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cluster import controller
 from ottla.coordinator.loading import LoadedBatch, read_window
-from ottla.coordinator.result import LATER, Producer, Result
+from ottla.coordinator.result import LATER, CommandResult, Producer
 from ottla.coordinator.runtime import Coordinator, InternalTopic, string_hash
 from ottla.errors import (
     BrokerError,
@@ -27,7 +27,7 @@ TOPIC = InternalTopic("__test_state", 4, 1, {"cleanup.policy": "compact"}, 5000)
 Pair = tuple[str, str | None]
 
 
-class Codec:
+class RecordCodec:
     def write(self, batch: bytearray, records: Sequence[Pair], time_delta: int, first_delta: int) -> int:
         for delta, (key, value) in enumerate(records, first_delta):
             encoded = (time_delta, key.encode(), None if value is None else value.encode(), ())
@@ -78,7 +78,7 @@ class Coordinated(World):
     def start(self) -> None:
         super().start()
         self.coordinator: Coordinator[Values, Pair] = Coordinator(
-            TOPIC, Values, Codec(), self.metadata, self.replicas, self.runtime
+            TOPIC, Values, RecordCodec(), self.metadata, self.replicas, self.runtime
         )
         self.metadata.subscribe(self.coordinator.apply_image)
         self.coordinator.follow()
@@ -96,10 +96,10 @@ class Coordinated(World):
         return answers
 
     def put(self, key: str, value: str | None, **more: Any) -> list[Any]:
-        return self.run(key, lambda state, now_ms: Result("put", [(key, value)], **more))
+        return self.run(key, lambda state, now_ms: CommandResult("put", [(key, value)], **more))
 
     def get(self, key: str) -> list[Any]:
-        return self.run(key, lambda state, now_ms: Result(state.values.get(key)))
+        return self.run(key, lambda state, now_ms: CommandResult(state.values.get(key)))
 
     def values(self) -> dict[str, str]:
         return {key: value for state in self.coordinator.states() for key, value in state.values.items()}
@@ -184,7 +184,7 @@ def _batches(world: Coordinated) -> list[LoadedBatch[Pair]]:
     partition = world.replicas.partition(TopicPartition(TOPIC.name, world.coordinator.partition_of("k")))
     assert partition is not None
     assert partition.log is not None
-    window = read_window(partition.log, 0, Codec())
+    window = read_window(partition.log, 0, RecordCodec())
     assert window is not None
     return window.batches
 
@@ -198,21 +198,21 @@ def test_what_was_not_appended_in_its_turn_is_told_when_the_partition_goes(world
     assert [type(answer) for answer in answers] == [NotCoordinatorError]
 
 
-def _refuse(state: Values, now_ms: int) -> Result[Pair]:
+def _refuse(state: Values, now_ms: int) -> CommandResult[Pair]:
     raise InvalidRequestError("no")
 
 
 def test_a_command_can_answer_somebody_who_came_earlier(world: Coordinated) -> None:
     waiting: list[Any] = []
 
-    def wait(state: Values, now_ms: int) -> Result[Pair]:
-        return Result(LATER)
+    def wait(state: Values, now_ms: int) -> CommandResult[Pair]:
+        return CommandResult(LATER)
 
-    def wake(state: Values, now_ms: int) -> Result[Pair]:
+    def wake(state: Values, now_ms: int) -> CommandResult[Pair]:
         def earlier(response: Any, error: BrokerError | None) -> None:
             waiting.append(response)
 
-        return Result("woken", [("k", "v")], replies=[(earlier, "good morning")])
+        return CommandResult("woken", [("k", "v")], replies=[(earlier, "good morning")])
 
     assert world.run("k", wait) == []
     assert world.run("k", wake) == ["woken"]
@@ -271,7 +271,7 @@ def test_what_cannot_be_written_does_not_disturb_what_others_write_in_the_same_t
     before = world.put("k", "before")
     too_large = world.put("k", "x" * 2_000_000)
     with pytest.raises(UnicodeEncodeError):
-        world.run("k", lambda state, now_ms: Result("put", [("k", "half of it"), ("k", "\ud800")]))
+        world.run("k", lambda state, now_ms: CommandResult("put", [("k", "half of it"), ("k", "\ud800")]))
     after = world.put("k", "after")
     world.turns = True
     assert world.get("k") == ["after"]
@@ -287,7 +287,7 @@ def test_what_cannot_be_written_does_not_disturb_what_others_write_in_the_same_t
 def test_a_command_that_breaks_is_answered_and_the_state_read_again(world: Coordinated) -> None:
     world.put("k", "v")
 
-    def broken(state: Values, now_ms: int) -> Result[Pair]:
+    def broken(state: Values, now_ms: int) -> CommandResult[Pair]:
         state.values["k"] = "half done"
         raise ZeroDivisionError
 
@@ -299,12 +299,12 @@ def test_a_command_that_breaks_is_answered_and_the_state_read_again(world: Coord
 def test_a_timer_is_a_command_and_dies_with_its_state(world: Coordinated) -> None:
     world.put("k", "v")
     (state,) = [state for state in world.coordinator.states() if state.values]
-    state.shard.call_later(100, lambda state, now_ms: Result(None, [("k", "later")]))
+    state.shard.call_later(100, lambda state, now_ms: CommandResult(None, [("k", "later")]))
     world.runtime.advance(99)
     assert world.get("k") == ["v"]
     world.runtime.advance(1)
     assert world.get("k") == ["later"]
-    state.shard.call_later(100, lambda state, now_ms: Result(None, [("k", "too late")]))
+    state.shard.call_later(100, lambda state, now_ms: CommandResult(None, [("k", "too late")]))
     world.change(lambda image: controller.unregister_broker(image, 1))
     world.register(1)
     world.runtime.advance(100)

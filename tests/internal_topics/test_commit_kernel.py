@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.offsets.committed import Offsets, Total
+from ottla.coordinator.offsets.committed import CommittedOffsets, Total
 from ottla.internal_topics import commit_kernel
-from ottla.internal_topics.group_records import GroupCodec, OffsetCommits
+from ottla.internal_topics.group_records import GroupRecordFormat, OffsetCommits
 from ottla.protocol.commit_topic import Entry
 from ottla.records.kernel import encode_records
 from tests import kernels
 
-CODEC = GroupCodec()
+CODEC = GroupRecordFormat()
 BUILDS = [
     pytest.param(commit_kernel, id="installed"),
     pytest.param(kernels.interpreted(commit_kernel), id="interpreted"),
@@ -51,7 +51,7 @@ def test_commits_are_written_as_if_they_were_written_one_by_one(
 
 @given(commits, st.integers(0, 2**40))
 def test_commits_are_replayed_as_if_they_came_one_by_one(commits: OffsetCommits, written_at: int) -> None:
-    together, singly = Offsets(Total()), Offsets(Total())
+    together, singly = CommittedOffsets(Total()), CommittedOffsets(Total())
     together.replay_many(commits, written_at, -1)
     for offset, record in enumerate(commits.singly(), written_at):
         singly.replay(record, offset, -1)

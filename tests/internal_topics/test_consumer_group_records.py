@@ -25,10 +25,10 @@ from ottla.internal_topics.consumer_group_records import (
 )
 from ottla.internal_topics.decoding import decode_group_record
 from ottla.internal_topics.fields import MalformedError
-from ottla.internal_topics.group_records import GroupCodec, SingleRecord
+from ottla.internal_topics.group_records import GroupRecordFormat, SingleRecord
 from tests.strategies import damaged
 
-CODEC = GroupCodec()
+CODEC = GroupRecordFormat()
 TOPIC = uuid.UUID("b9bbe6ca-548e-42e0-a4eb-4775cd0d76de")
 CLIENT = ("conversation", "/127.0.0.1")
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\x08migrated\xff\xff\xff\xff"

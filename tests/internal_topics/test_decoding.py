@@ -15,7 +15,7 @@ from ottla.internal_topics.decoding import (
     decoder_for,
 )
 from ottla.logtools.dump import FoundDamage, Query, dump_records
-from ottla.logtools.source import list_partition
+from ottla.logtools.listing import list_partition
 from ottla.storage.fs import RealFileSystem
 from tests import corpus
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from ottla.internal_topics.commit_kernel import CommittedOffset
 from ottla.internal_topics.group_records import (
-    GroupCodec,
     GroupMetadata,
+    GroupRecordFormat,
     GroupValue,
     MemberMetadata,
     OffsetCommit,
     SingleRecord,
 )
 from ottla.logtools.dump import FoundDamage, Query, dump_records
-from ottla.logtools.source import list_partition
+from ottla.logtools.listing import list_partition
 from ottla.storage.fs import RealFileSystem
 from tests import corpus
 
 FS = RealFileSystem()
-CODEC = GroupCodec()
+CODEC = GroupRecordFormat()
 
 texts = st.text(st.characters(codec="utf-8"), max_size=200)
 int32s = st.integers(-(2**31), 2**31 - 1)

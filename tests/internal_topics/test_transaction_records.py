@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.internal_topics.fields import MalformedError
-from ottla.internal_topics.transaction_records import Status, Transaction, TransactionCodec, TransactionRecord
+from ottla.internal_topics.transaction_records import (
+    Status,
+    Transaction,
+    TransactionRecord,
+    TransactionRecordFormat,
+)
 from ottla.names import TopicPartition
 from tests.strategies import damaged
 
-CODEC = TransactionCodec()
+CODEC = TransactionRecordFormat()
 int64 = st.integers(-1, 2**63 - 1)
 
 transactions = st.builds(

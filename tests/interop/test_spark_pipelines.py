@@ -15,6 +15,7 @@ from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
 from ottla.testing.embedded import EmbeddedBroker
 from tests.interop.spark_cluster import SparkProcess, start_connect, start_master, start_worker
 from tests.spark.pipeline.helpers import orders, produce
+from tests.spark.table_rows import table_rows
 
 RECORDS = 60_000
 BATCH = 6_000
@@ -52,7 +53,7 @@ max_records = {BATCH}
 
 def check(file: Path) -> None:
     pipeline = load(file)
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None
     assert sorted(table.column("id").to_pylist()) == list(range(RECORDS))
     assert quarantine_sink(pipeline).row_count() == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ottla.config import BrokerConfig, LogConfig
 from ottla.logtools.findings import Finding
-from ottla.logtools.source import resolve
+from ottla.logtools.listing import resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.names import TopicPartition
 from ottla.records.builder import NewRecord, build_batch

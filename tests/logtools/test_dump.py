@@ -11,7 +11,7 @@ import pytest
 
 from ottla.config import LogConfig
 from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, dump_records
-from ottla.logtools.source import Partition, list_partition, resolve
+from ottla.logtools.listing import Partition, list_partition, resolve
 from ottla.records import batch, kernel
 from ottla.records.builder import build_batch
 from ottla.records.compression.codec import Codec

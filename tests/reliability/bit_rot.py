@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ottla.config import LogConfig
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
-from ottla.logtools.source import resolve
+from ottla.logtools.listing import resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.names import TopicPartition
 from ottla.records import batch

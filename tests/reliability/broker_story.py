@@ -122,9 +122,8 @@ class Producing:
 class Promise(NamedTuple):
     """What holds for the disk from some moment on."""
 
-    ends: dict[
-        TopicPartition, int
-    ]  # what is below is on disk: it was acknowledged, or a consumer has seen it
+    # What is below is on disk: it was acknowledged, or a consumer has seen it.
+    ends: dict[TopicPartition, int]
     deleted: dict[TopicPartition, int]  # but for what is below this
     produced: dict[str, tuple[int, int]]  # of each producer and partition: batches sent, batches acknowledged
     senders: dict[TopicPartition, dict[str, Sender]]

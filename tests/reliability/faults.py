@@ -25,7 +25,7 @@ from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.crash import random_crash
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.reliability.model import Written, read_all
 from tests.reliability.scenarios import SMALL, Case, SimulatedRuntime, Writer, open_manager
 from tests.storage import steps
@@ -100,9 +100,8 @@ class Life:
         self.homes[partition] = log.dir.path
         writer = self.writers[partition]
         data = build_batch(writer.records(3))
-        self.attempted[partition].append(
-            data
-        )  # one that was refused may be there all the same, and must be whole
+        # One that was refused may be there all the same, and must be whole.
+        self.attempted[partition].append(data)
         try:
             writer.append(log, data)
         except DiskFullError:

@@ -43,12 +43,8 @@ TOPIC = "fire"
 JOIN_VERSIONS, SYNC_VERSION, COMMIT_VERSION, FETCH_VERSION = (5, 7, 9), 5, 9, 9
 RECONNECT_S = 0.05
 LEAVE, VANISH, PAUSE, DOUBLE = "leave", "vanish", "pause", "double"
-MISCHIEF = {
-    LEAVE: 0.01,
-    VANISH: 0.01,
-    PAUSE: 0.015,
-    DOUBLE: 0.02,
-}  # the chance of each, between two heartbeats
+# The chance of each, between two heartbeats.
+MISCHIEF = {LEAVE: 0.01, VANISH: 0.01, PAUSE: 0.015, DOUBLE: 0.02}
 
 # Try again with the same id: the coordinator reads its log, or is not there for a moment.
 _LATER = {

@@ -150,9 +150,8 @@ class RawLoad(Load):
         """Whether the first batch under way was acknowledged; if not, it is tried again on a new connection."""
         code, offset = self._answer(wire)
         if code in _AGAIN:
-            for _ in range(
-                len(under_way) - 1
-            ):  # those behind it fail too, and must not come in between later
+            # Those behind it fail too, and must not come in between later.
+            for _ in range(len(under_way) - 1):
                 self._answer(wire)
             return False
         assert code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER), (

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
 from ottla.logtools.findings import Finding
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.offline import compact
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.walk import Damage, walk
 from ottla.names import TopicPartition
@@ -320,9 +320,8 @@ def check_record(story: Story, held: set[bytes]) -> None:
     record = losses.read(story.disk, DIRECTORY).open
     lost = {offset for loss in record for offset in range(loss.first_offset, loss.end_offset)}
     assert not lost & there, f"{story.told}: on record, and yet there: {sorted(lost & there)}"
-    knows_start = not any(
-        layout.LEADER_EPOCHS in told for told in story.told
-    )  # nothing else says where it began
+    # Nothing else says where it began.
+    knows_start = not any(layout.LEADER_EPOCHS in told for told in story.told)
     gone = set(range(0 if knows_start else min(there, default=0), story.recovery_point)) - there
     assert gone <= lost, f"{story.told}: gone, and not on record: {sorted(gone - lost)}"
 

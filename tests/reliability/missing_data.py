@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.errors import BrokerError
 from ottla.logtools.findings import DEFECT, Finding
-from ottla.logtools.source import resolve
+from ottla.logtools.listing import resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.records import kernel
 from ottla.records.batch import HEADER_SIZE, parse_header

@@ -20,11 +20,10 @@ from sqlalchemy.dialects.sqlite import pysqlite
 from ottla.spark import progress
 from ottla.spark.pipeline.config import load
 from ottla.spark.pipeline.decode import json_rows as decode_json
-from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Watcher
-from ottla.spark.pipeline.tasks import TasksHere
 from ottla.spark.sinks import delta, iceberg, parquet
 from ottla.spark.transport import brokers as fetching
+from tests.spark.pipeline.helpers import EngineHere
 
 # Otherwise most of a driver's short life would go into loading these, and few would die at work.
 _LOADED = (decode_json, decoder_fast, delta, fetching, iceberg, parquet, progress, pysqlite, sql)
@@ -48,7 +47,7 @@ def main() -> None:
 def _drive(file: str, *, once: bool) -> None:
     status = 1
     try:
-        Runner(load(file), lambda: StraightEngine(TasksHere()), _Nobody()).run(once=once)  # type: ignore[abstract]
+        Runner(load(file), EngineHere, _Nobody()).run(once=once)  # type: ignore[abstract]
         status = 0
     finally:
         if status:

@@ -28,6 +28,7 @@ from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
 from ottla.testing.embedded import EmbeddedBroker
 from tests.reliability.pipeline_load import PARTITIONS, TOPIC, TransactionalLoad
 from tests.reliability.scenarios import Case
+from tests.spark.table_rows import table_rows
 
 TABLES = ("delta", "iceberg", "parquet")
 KILLS = 30
@@ -92,12 +93,12 @@ max_records = 1000
 
 
 def _check(pipeline: Pipeline, loads: list[TransactionalLoad]) -> None:
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None, "no table was made"
     committed = Counter(name for one in loads for name in one.committed)
     assert committed, "the producers committed nothing"
     _same(Counter(table.column("name").to_pylist()), committed)
-    aside = quarantine_sink(pipeline).arrow()
+    aside = table_rows(quarantine_sink(pipeline))
     bad = Counter(value for one in loads for value in one.committed_bad)
     _same(Counter(aside.column("bytes").to_pylist() if aside is not None else []), bad)
     if pipeline.sink.format == "parquet":

@@ -14,9 +14,9 @@ from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import RealFileSystem
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.small_disk import SmallFileSystem
+from tests.disks.faults import Fault, FaultyFileSystem, Point
+from tests.disks.small_disk import SmallFileSystem
 from tests.replica.world import T0, T1, World, leading
 
 

@@ -11,7 +11,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.replica.results import FetchEntry
 from ottla.storage import checkpoint, layout
 from ottla.storage.fs import RealFileSystem
-from ottla.testing.faults import FaultyFileSystem
+from tests.disks.faults import FaultyFileSystem
 from tests.replica.world import T0, World, leading
 from tests.storage.world import records_in
 

@@ -19,7 +19,7 @@ from ottla.storage.log.reader import Isolation
 from ottla.storage.log.validation import Origin
 from ottla.storage.log.windows import WINDOW_BYTES
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.slow_disk import SlowFileSystem
 from tests.replica.world import NODE, T0, T1, World, leading
 from tests.storage.world import batch, marker
 
@@ -251,6 +251,56 @@ def test_a_reader_of_another_history_is_told_where_it_parts(world: World) -> Non
     assert (same.error_code, same.diverging_epoch) == (0, None)
     unknown = world.fetch(entry(6, last_fetched_epoch=7)).only
     assert unknown.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_leader_that_has_not_appended_yet_knows_where_its_epoch_begins(world: World) -> None:
+    """An old leader comes back as a follower, with records of its own that nobody else has."""
+    world.append(count=3)
+    world.make_topic("t", leading(isr=(NODE, OTHER), epoch=2))
+    came_back = world.fetch(entry(5, last_fetched_epoch=1), replica_id=OTHER, max_wait_ms=500).only
+    assert came_back == FetchResult(T0, 0, 3, 3, 0, None, b"", EpochEnd(0, 3))
+    assert world.replicas.end_offset_for_epoch(T0, -1, 1)[2:] == came_back.diverging_epoch
+
+
+# -- followers
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        entry(6, current_leader_epoch=1),
+        entry(6, current_leader_epoch=3),
+        entry(6, last_fetched_epoch=0),
+        entry(6, last_fetched_epoch=7),
+        entry(7),
+    ],
+    ids=["old epoch", "unknown epoch", "diverged", "unknown history", "past the end"],
+)
+@pytest.mark.parametrize("is_lent", [False, True])
+def test_a_follower_whose_fetch_is_refused_moves_nothing(
+    world: World, asked: FetchEntry, is_lent: bool
+) -> None:
+    world.append(count=3)
+    world.make_topic("t", leading(isr=(NODE, OTHER), epoch=2))
+    world.append(count=3)
+    world.runtime.run_pending()
+    partition = world.replicas.partition(T0)
+    assert partition is not None
+    if is_lent:
+        partition.lend()
+    high_watermark = world.log().high_watermark
+    refused = world.fetch(asked, replica_id=OTHER, isolation=Isolation.LOG_END)
+    world.runtime.run_pending()
+    assert refused.only.error_code or refused.only.diverging_epoch is not None
+    assert world.log().high_watermark == high_watermark
+    assert partition.low_watermark(world.log()) == -1
+
+
+def test_a_follower_hears_of_the_high_watermark_that_its_fetch_moved(world: World) -> None:
+    world.make_topic("t", leading(isr=(NODE, OTHER)))
+    world.append(count=3)
+    fetched = world.fetch(entry(3), replica_id=OTHER, isolation=Isolation.LOG_END).only
+    assert (fetched.high_watermark, world.log().high_watermark) == (3, 3)
 
 
 # -- transactions

@@ -20,9 +20,9 @@ from ottla.storage.handles import HandlePool, Releasable
 from ottla.storage.log.reader import Isolation
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS, SimulatedRuntime
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.faults import Fault, FaultyFileSystem, Point
+from tests.disks.slow_disk import SlowFileSystem
 from tests.replica.world import NODE, T0, T1, Told, World, leading
 from tests.storage.world import batch, offsets
 

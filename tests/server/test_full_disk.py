@@ -23,7 +23,7 @@ from kafka.errors import UnknownError
 from ottla.errors import BrokerError
 from ottla.storage.fs import FileSystem
 from ottla.testing.embedded import EmbeddedBroker
-from ottla.testing.small_disk import SmallFileSystem
+from tests.disks.small_disk import SmallFileSystem
 from tests.server.wire import wait_until
 
 MIB = 1 << 20

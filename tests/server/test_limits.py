@@ -116,7 +116,7 @@ def test_a_client_that_stops_sending_but_still_listens_gets_what_it_asked_for(br
 def held_bytes(broker: EmbeddedBroker) -> int:
     """Answers that wait in the broker for clients to take them."""
     sessions = list(broker.broker.listener._sessions)
-    return sum(s._transport.get_write_buffer_size() + s._out_bytes for s in sessions if s._transport)
+    return sum(s._transport.get_write_buffer_size() + s._outbox.size_bytes for s in sessions if s._transport)
 
 
 ASKED = b"".join(frame.request_parts(FETCH, 12, 1, "w", fetch(TOPIC)))

@@ -13,7 +13,7 @@ from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.testing.embedded import EmbeddedBroker
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.server.wire import PRODUCE, Wire, produce, records
 
 WRITE = Point("pwrite", "*.log", "ottla.storage.log.segment._write")

@@ -22,8 +22,8 @@ from ottla.server.dispatch import Dispatcher
 from ottla.server.listener import Listener
 from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log.batch_run import MAX_BATCHES
-from ottla.testing.faults import Fault, FaultyFileSystem
 from tests.api.world import Refusing, World
+from tests.disks.faults import Fault, FaultyFileSystem
 from tests.fuzz.server_target import Transport
 from tests.server.wire import API_VERSIONS, FETCH, PRODUCE, api_versions, fetch, produce, records
 

@@ -11,7 +11,7 @@ from ottla.names import TopicPartition
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.storage.fs import FileSystem
 from ottla.testing.embedded import EmbeddedBroker
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.slow_disk import SlowFileSystem
 from tests.server.wire import FETCH, PRODUCE, TIMEOUT_S, Wire, fetch, produce, records
 
 METADATA = 3

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ottla.server.turns import TURN_MS, Turns
+from ottla.server.turns import TURN_MS, SessionTurns
 from ottla.testing.runtime import SimulatedRuntime
 
 
 class Busy:
     """Has so many requests, each of which takes a millisecond."""
 
-    def __init__(self, runtime: SimulatedRuntime, turns: Turns, requests: int, done: list[Busy]) -> None:
+    def __init__(
+        self, runtime: SimulatedRuntime, turns: SessionTurns, requests: int, done: list[Busy]
+    ) -> None:
         self._runtime, self._turns = runtime, turns
         self.requests = requests
         self._done = done
@@ -24,7 +26,7 @@ class Busy:
 
 def test_each_has_its_turn_before_any_has_another() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns = Turns(runtime)
+    turns = SessionTurns(runtime)
     done: list[Busy] = []
     busy = [Busy(runtime, turns, 3, done) for _ in range(10)]
     for connection in busy:
@@ -36,7 +38,7 @@ def test_each_has_its_turn_before_any_has_another() -> None:
 
 def test_a_turn_of_the_loop_ends_after_a_few_milliseconds() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns = Turns(runtime)
+    turns = SessionTurns(runtime)
     done: list[Busy] = []
     for _ in range(10):
         turns.append(Busy(runtime, turns, 1, done))

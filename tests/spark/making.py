@@ -12,8 +12,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from ottla.logtools.dump import FoundDamage, Query, dump_records
+from ottla.logtools.listing import list_partition
 from ottla.logtools.offline import reindex
-from ottla.logtools.source import list_partition
 from ottla.records import batch, kernel
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
@@ -79,9 +79,8 @@ _markers = st.builds(
 steps = st.lists(
     st.one_of(_batches, _batches, _batches, _legacies, _markers, st.just(Step("roll"))), max_size=30
 )
-SCRATCH = (
-    "/dev/shm" if Path("/dev/shm").is_dir() else None
-)  # the disk's syncs would take longer than the test
+# The disk's syncs would take longer than the test.
+SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 @dataclass

@@ -70,7 +70,7 @@ def test_a_time_goes_before_offsets() -> None:
         ({"path": "/d", "mode": "lenient"}, "failfast or permissive"),
         ({"path": "/d", "quarantinePath": "/q"}, "needs mode=permissive"),
         ({"path": "/d", "columns": "key,vale"}, "there is no column vale"),
-        ({"path": "/d", "kafka.isolation.level": "snapshot"}, "read_committed or read_uncommitted"),
+        ({"path": "/d", "kafka.isolation.level": "snapshot"}, "read_uncommitted or read_committed"),
         ({"path": "/d", "kafka.auto.offset.reset": "earliest"}, "use startingOffsets"),
         ({"path": "/d", "maxOffsetsPerTrigger": "5"}, "only for spark.readStream"),
         ({"path": "/d", "topic": "t"}, "only for writing"),

@@ -14,7 +14,7 @@ from ottla.names import TopicPartition
 from ottla.storage import checkpoint
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem
+from tests.disks.faults import Fault, FaultyFileSystem
 from tests.storage.world import World
 
 OFFSETS = {TopicPartition("a", 1): 7, TopicPartition("b", 0): 2**62}

@@ -22,9 +22,9 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.validation import Origin, validate
 from ottla.storage.log_manager import LogManager
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.small_disk import SmallFileSystem
+from tests.disks.faults import Fault, FaultyFileSystem, Point
+from tests.disks.small_disk import SmallFileSystem
 from tests.storage.steps import truncate
 from tests.storage.world import World, append, batch, end_transaction, marker, offsets, read_all
 

@@ -21,8 +21,8 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 from ottla.storage.log.log import Log
 from ottla.storage.log_manager import LogManager
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS, SimulatedRuntime
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.steps import apply_retention, delete, truncate
 from tests.storage.world import SMALL, append, offsets
 

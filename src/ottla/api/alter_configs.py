@@ -30,6 +30,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.cluster.outcome import Outcome
 from ottla.errors import BrokerError, InvalidRequestError, InvalidTopicError
 from ottla.names import is_topic_name
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import alter_configs as whole
 from ottla.protocol.messages import incremental_alter_configs as incremental
@@ -49,7 +50,7 @@ class _Wanted(NamedTuple):
     whole: bool
 
 
-@api(33)
+@api(ApiKey.ALTER_CONFIGS)
 def alter_configs(services: Services, call: Call, request: whole.AlterConfigsRequest) -> object:
     wanted = (
         _Wanted(
@@ -69,7 +70,7 @@ def alter_configs(services: Services, call: Call, request: whole.AlterConfigsReq
     return answer_in_slices(services, call, steps)
 
 
-@api(44)
+@api(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 def incremental_alter_configs(
     services: Services, call: Call, request: incremental.IncrementalAlterConfigsRequest
 ) -> object:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from ottla.api.call import Call
 from ottla.api.registry import APIS, api
 from ottla.api.services import Services
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.api_versions import (
     ApiVersion,
@@ -22,20 +23,16 @@ from ottla.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-KEY = 18
 FEATURES = {"group.version": 1, "transaction.version": 2}  # the level at which the cluster uses each
 _FEATURES_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@api(KEY)
+@api(ApiKey.API_VERSIONS)
 def api_versions(services: Services, call: Call, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
     if request is None:
-        own = APIS[KEY]
-        return ApiVersionsResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=[ApiVersion(api_key=KEY, min_version=own.min_version, max_version=own.max_version)],
-        )
+        own = [entry for entry in _table() if entry.api_key == ApiKey.API_VERSIONS]
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):

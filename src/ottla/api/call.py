@@ -51,13 +51,12 @@ class Call:
         self.route = route  # the server's: how the answer becomes bytes
         self.parts: list[bytes | bytearray | memoryview] | None = None  # the answer's bytes
         self.answer_bytes = 0
-        self.held_bytes = 0  # of the answer that were made for it, and are counted until they are sent
+        self.held_bytes = 0  # memory made for the answer, charged until it is sent
         self.is_answered = False
         self.is_open = True
         self.is_large = False  # the answer has very many entries: its bytes are made in slices
-        self.is_slow = (
-            False  # it holds memory while it waits: no more is read from its connection until it is answered
-        )
+        # It holds memory while it waits: no more is read from its connection until it is answered.
+        self.is_slow = False
         self.on_closed: Callable[[], None] | None = None  # what to do when the client goes while this waits
         self.throttle_ms = 0
         self.size_bytes = 0

@@ -10,6 +10,7 @@ from ottla.api.access import cluster_operations
 from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -20,7 +21,7 @@ from ottla.protocol.messages.describe_cluster import (
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-@api(60)
+@api(ApiKey.DESCRIBE_CLUSTER)
 def describe_cluster(
     services: Services, call: Call, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:

@@ -32,6 +32,7 @@ from ottla.errors import (
     UnknownTopicOrPartitionError,
 )
 from ottla.names import is_topic_name
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -69,12 +70,12 @@ def configs_refusal(
 ) -> ErrorCode:
     """NONE if the client may do this with the settings of a topic, group or broker."""
     if resource_type == ConfigResource.TOPIC:
-        allowed = services.authorizer.allows(call.peer, operation, Resource.TOPIC, name)
+        allowed = services.allows(call, operation, Resource.TOPIC, name)
         return ErrorCode.NONE if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if resource_type == ConfigResource.GROUP:
-        allowed = services.authorizer.allows(call.peer, operation, Resource.GROUP, name)
+        allowed = services.allows(call, operation, Resource.GROUP, name)
         return ErrorCode.NONE if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = services.authorizer.allows(call.peer, operation, Resource.CLUSTER, CLUSTER_NAME)
+    allowed = services.allows(call, operation, Resource.CLUSTER, CLUSTER_NAME)
     return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -89,7 +90,7 @@ def broker_number(services: Services, name: str) -> int | None:
     return services.node_id
 
 
-@api(32)
+@api(ApiKey.DESCRIBE_CONFIGS)
 def describe_configs(services: Services, call: Call, request: DescribeConfigsRequest) -> object:
     return answer_in_slices(services, call, _response(services, call, request))
 

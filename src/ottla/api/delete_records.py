@@ -15,6 +15,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -27,7 +28,7 @@ from ottla.replica.results import DeleteResult
 _UNKNOWN = -1
 
 
-@api(21)
+@api(ApiKey.DELETE_RECORDS)
 def delete_records(services: Services, call: Call, request: DeleteRecordsRequest) -> object:
     response = DeleteRecordsResponse()
     offsets: dict[TopicPartition, int] = {}
@@ -60,6 +61,6 @@ def delete_records(services: Services, call: Call, request: DeleteRecordsRequest
 
 
 def _refusal(services: Services, call: Call, topic: str) -> ErrorCode:
-    if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.TOPIC, topic):
+    if not services.allows(call, Operation.DELETE, Resource.TOPIC, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else ErrorCode.NONE

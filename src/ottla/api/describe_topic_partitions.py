@@ -16,6 +16,7 @@ from ottla.api.services import Services
 from ottla.api.slow_answers import SLICE, answer_in_slices
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
 from ottla.names import is_topic_name
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -29,7 +30,7 @@ from ottla.slices import Steps
 _NO_LEADER = -1
 
 
-@api(75)
+@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 def describe_topic_partitions(
     services: Services, call: Call, request: DescribeTopicPartitionsRequest
 ) -> object:

@@ -48,7 +48,7 @@ class Followed:
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
 
-    def is_news(self, result: FetchResult) -> bool:
+    def has_changed(self, result: FetchResult) -> bool:
         """Whether the client must be told of `result`; if so, it counts as told."""
         news = bool(result.records) or result.error_code != 0 or result.diverging_epoch is not None
         if result.error_code:

@@ -17,6 +17,7 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -48,7 +49,7 @@ _KNOWN_SINCE = {
 _ISOLATION = {0: Isolation.HIGH_WATERMARK, 1: Isolation.COMMITTED}
 
 
-@api(2)
+@api(ApiKey.LIST_OFFSETS)
 def list_offsets(services: Services, call: Call, request: ListOffsetsRequest) -> object:
     return _ListOffsets(services, call, request).run()
 
@@ -82,7 +83,7 @@ class _ListOffsets:
         return PENDING
 
     def _refusal(self, topic: str, wanted: ListOffsetsPartition, count: int) -> ErrorCode:
-        if not self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, topic):
+        if not self._services.allows(self._call, Operation.DESCRIBE, Resource.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if self._request.isolation_level not in _ISOLATION:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # as in Kafka, where no level of that number is found

@@ -17,6 +17,7 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -34,9 +35,9 @@ from ottla.protocol.messages.describe_log_dirs import (
 from ottla.replica.results import LogDirInfo, ReplicaSize
 
 
-@api(35)
+@api(ApiKey.DESCRIBE_LOG_DIRS)
 def describe_log_dirs(services: Services, call: Call, request: DescribeLogDirsRequest) -> object:
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
+    if not services.allows(call, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted = None
     if request.topics is not None:
@@ -73,7 +74,7 @@ def _replica(replica: ReplicaSize) -> DescribeLogDirsPartition:
     )
 
 
-@api(34)
+@api(ApiKey.ALTER_REPLICA_LOG_DIRS)
 def alter_replica_log_dirs(
     services: Services, call: Call, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
@@ -95,7 +96,7 @@ def alter_replica_log_dirs(
 
 
 def _alter(services: Services, call: Call, wanted: dict[TopicPartition, str]) -> dict[TopicPartition, int]:
-    if not services.authorizer.allows(call.peer, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
+    if not services.allows(call, Operation.ALTER, Resource.CLUSTER, CLUSTER_NAME):
         return dict.fromkeys(wanted, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     image = services.metadata.image
     known = {key: path for key, path in wanted.items() if image.partition(key.topic, key.partition)}

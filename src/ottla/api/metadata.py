@@ -31,6 +31,7 @@ from ottla.cluster import controller
 from ottla.cluster.image import INTERNAL_TOPICS, ClusterImage, PartitionInfo, TopicInfo
 from ottla.cluster.outcome import Outcome
 from ottla.names import TopicPartition, is_topic_name
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
@@ -42,8 +43,6 @@ from ottla.protocol.messages.metadata import (
 )
 from ottla.slices import Steps
 
-KEY = 3
-
 _NULL_IS_ALL_SINCE = 1
 _TOPIC_IDS_SINCE = 12
 _NO_LEADER = -1
@@ -53,7 +52,7 @@ _MAX_MADE = 1000  # topics that one request brings into being; the client asks a
 log = logging.getLogger(__name__)
 
 
-@api(KEY)
+@api(ApiKey.METADATA)
 def metadata(services: Services, call: Call, request: MetadataRequest) -> object:
     return answer_in_slices(services, call, _response(services, call, request))
 
@@ -161,7 +160,7 @@ class _Answer:
         return answers
 
     def _visible(self, name: str) -> bool:
-        return self._services.authorizer.allows(self._call.peer, Operation.DESCRIBE, Resource.TOPIC, name)
+        return self._services.allows(self._call, Operation.DESCRIBE, Resource.TOPIC, name)
 
     def _by_name(self, names: Iterable[str]) -> Generator[None, None, list[MetadataResponseTopic]]:
         found, new, missing, hidden = [], [], [], []

@@ -11,6 +11,7 @@ from ottla.api.call import Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -21,13 +22,13 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
 )
 
 
-@api(23)
+@api(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 def offset_for_leader_epoch(
     services: Services, call: Call, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
-        visible = services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
+        visible = services.allows(call, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
         response.topics.append(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,

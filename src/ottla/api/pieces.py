@@ -17,6 +17,7 @@ from ottla.api.registry import Api, Handler
 from ottla.api.services import Services
 from ottla.api.slow_answers import SLICE
 from ottla.protocol import frame
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.codec import MAX_ELEMENTS
 from ottla.protocol.message import Message
 from ottla.slices import Steps
@@ -33,7 +34,6 @@ class Cut(NamedTuple):
     until: int = 32767  # up to here
 
 
-_PRODUCE = 0
 _MAX_WAITING = 20  # pieces of a request that wait for an answer before the next is handed out
 _ANY = MAX_ELEMENTS
 
@@ -41,29 +41,29 @@ _TOPICS = Cut(("topics", "partitions"), ("topics", "partitions"))
 
 # fmt: off
 _CUTS: dict[int, tuple[Cut, ...]] = {
-    0: (Cut(("topic_data", "partition_data"), ("responses", "partition_responses")),),
-    2: (_TOPICS,),
-    8: (_TOPICS,),
-    9: (
+    ApiKey.PRODUCE: (Cut(("topic_data", "partition_data"), ("responses", "partition_responses")),),
+    ApiKey.LIST_OFFSETS: (_TOPICS,),
+    ApiKey.OFFSET_COMMIT: (_TOPICS,),
+    ApiKey.OFFSET_FETCH: (
         Cut(("topics", "partition_indexes"), ("topics", "partitions"), until=7),
         Cut(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"), since=8),
     ),
-    10: (Cut(("coordinator_keys",), ("coordinators",), since=4),),
-    13: (Cut(("members",), ("members",), since=3),),
-    15: (Cut(("groups",), ("groups",)),),
-    21: (_TOPICS,),
-    23: (_TOPICS,),
-    27: (Cut(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions")),),
-    28: (_TOPICS,),
-    42: (Cut(("groups_names",), ("results",)),),
-    47: (_TOPICS,),
-    61: (Cut(("topics", "partition_indexes"), ("topics", "partitions")),),
-    65: (Cut(("transactional_ids",), ("transaction_states",)),),
-    69: (Cut(("group_ids",), ("groups",)),),
+    ApiKey.FIND_COORDINATOR: (Cut(("coordinator_keys",), ("coordinators",), since=4),),
+    ApiKey.LEAVE_GROUP: (Cut(("members",), ("members",), since=3),),
+    ApiKey.DESCRIBE_GROUPS: (Cut(("groups",), ("groups",)),),
+    ApiKey.DELETE_RECORDS: (_TOPICS,),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (_TOPICS,),
+    ApiKey.WRITE_TXN_MARKERS: (Cut(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions")),),
+    ApiKey.TXN_OFFSET_COMMIT: (_TOPICS,),
+    ApiKey.DELETE_GROUPS: (Cut(("groups_names",), ("results",)),),
+    ApiKey.OFFSET_DELETE: (_TOPICS,),
+    ApiKey.DESCRIBE_PRODUCERS: (Cut(("topics", "partition_indexes"), ("topics", "partitions")),),
+    ApiKey.DESCRIBE_TRANSACTIONS: (Cut(("transactional_ids",), ("transaction_states",)),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Cut(("group_ids",), ("groups",)),),
 }
 # fmt: on
-_IN_SLICES = frozenset((1, 3, 32))  # Fetch, Metadata, DescribeConfigs
-_WITH_TEXT = frozenset((11, 14))  # JoinGroup, SyncGroup: the members of a group are limited elsewhere
+_IN_SLICES = frozenset((ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS))
+_WITH_TEXT = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))  # the members of a group are limited elsewhere
 _MAX_WHOLE = 10_000
 
 
@@ -113,7 +113,7 @@ class _InPieces:
         self._pieces = pieces
         self._path = path
         # Those of a Produce may all wait for replicas until the same moment.
-        self._max_waiting = _ANY if call.api_key == _PRODUCE else _MAX_WAITING
+        self._max_waiting = _ANY if call.api_key == ApiKey.PRODUCE else _MAX_WAITING
         self._waiting: set[Call] = set()
         self._responses: list[Any] = []  # by number of the piece
         self._is_asking = False

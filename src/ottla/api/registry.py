@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ottla.api.call import Call
 from ottla.api.services import Services
+from ottla.protocol.api_keys import ApiKey
 
 Handler = Callable[[Services, Call, Any], Any]
 
@@ -20,7 +21,7 @@ Handler = Callable[[Services, Call, Any], Any]
 class Api(NamedTuple):
     """One kind of request: its versions, and where its handler and its messages are found."""
 
-    key: int
+    key: ApiKey
     name: str  # as in Kafka, "Produce"; messages are `ottla.protocol.messages.<snake case>.<name>Request`
     min_version: int
     max_version: int
@@ -30,7 +31,7 @@ class Api(NamedTuple):
 _HANDLERS: dict[int, Handler] = {}
 
 
-def api(key: int) -> Callable[[Handler], Handler]:
+def api(key: ApiKey) -> Callable[[Handler], Handler]:
     """Register the handler of an API of the table."""
 
     def register(handler: Handler) -> Handler:
@@ -51,44 +52,44 @@ def handler(entry: Api) -> Handler:
 
 # fmt: off
 APIS: dict[int, Api] = {entry.key: entry for entry in (
-    Api(0, "Produce", 0, 13, "produce.produce"),
-    Api(1, "Fetch", 0, 18, "fetch.fetch"),
-    Api(2, "ListOffsets", 1, 11, "list_offsets"),
-    Api(3, "Metadata", 0, 13, "metadata"),
-    Api(8, "OffsetCommit", 2, 10, "groups.commits"),
-    Api(9, "OffsetFetch", 1, 10, "groups.offsets"),
-    Api(10, "FindCoordinator", 0, 6, "groups.find_coordinator"),
-    Api(11, "JoinGroup", 0, 9, "groups.classic"),
-    Api(12, "Heartbeat", 0, 4, "groups.classic"),
-    Api(13, "LeaveGroup", 0, 5, "groups.classic"),
-    Api(14, "SyncGroup", 0, 5, "groups.classic"),
-    Api(15, "DescribeGroups", 0, 6, "groups.admin"),
-    Api(16, "ListGroups", 0, 5, "groups.admin"),
-    Api(18, "ApiVersions", 0, 4, "api_versions"),
-    Api(19, "CreateTopics", 2, 7, "topics"),
-    Api(20, "DeleteTopics", 1, 6, "topics"),
-    Api(21, "DeleteRecords", 0, 2, "delete_records"),
-    Api(22, "InitProducerId", 0, 5, "transactions.init_producer_id"),
-    Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
-    Api(24, "AddPartitionsToTxn", 0, 5, "transactions.transactions"),
-    Api(25, "AddOffsetsToTxn", 0, 4, "transactions.transactions"),
-    Api(26, "EndTxn", 0, 5, "transactions.transactions"),
-    Api(27, "WriteTxnMarkers", 1, 2, "transactions.transactions"),
-    Api(28, "TxnOffsetCommit", 0, 5, "transactions.txn_offsets"),
-    Api(32, "DescribeConfigs", 1, 4, "configs"),
-    Api(33, "AlterConfigs", 0, 2, "alter_configs"),
-    Api(34, "AlterReplicaLogDirs", 1, 2, "log_dirs"),
-    Api(35, "DescribeLogDirs", 1, 4, "log_dirs"),
-    Api(37, "CreatePartitions", 0, 3, "topics"),
-    Api(42, "DeleteGroups", 0, 2, "groups.admin"),
-    Api(44, "IncrementalAlterConfigs", 0, 1, "alter_configs"),
-    Api(47, "OffsetDelete", 0, 0, "groups.offsets"),
-    Api(60, "DescribeCluster", 0, 2, "cluster"),
-    Api(61, "DescribeProducers", 0, 0, "transactions.admin"),
-    Api(65, "DescribeTransactions", 0, 0, "transactions.admin"),
-    Api(66, "ListTransactions", 0, 2, "transactions.admin"),
-    Api(68, "ConsumerGroupHeartbeat", 0, 1, "groups.consumer"),
-    Api(69, "ConsumerGroupDescribe", 0, 1, "groups.consumer"),
-    Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
+    Api(ApiKey.PRODUCE, "Produce", 0, 13, "produce.produce"),
+    Api(ApiKey.FETCH, "Fetch", 0, 18, "fetch.fetch"),
+    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, "list_offsets"),
+    Api(ApiKey.METADATA, "Metadata", 0, 13, "metadata"),
+    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, "groups.commits"),
+    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, "groups.offsets"),
+    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, "groups.find_coordinator"),
+    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, "groups.classic"),
+    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, "groups.classic"),
+    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, "groups.classic"),
+    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, "groups.classic"),
+    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, "groups.admin"),
+    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, "groups.admin"),
+    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, "api_versions"),
+    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, "topics"),
+    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, "topics"),
+    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, "delete_records"),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, "transactions.init_producer_id"),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 5, "transactions.transactions"),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, "AddOffsetsToTxn", 0, 4, "transactions.transactions"),
+    Api(ApiKey.END_TXN, "EndTxn", 0, 5, "transactions.transactions"),
+    Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 2, "transactions.transactions"),
+    Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 5, "transactions.txn_offsets"),
+    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, "configs"),
+    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, "alter_configs"),
+    Api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", 1, 2, "log_dirs"),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 4, "log_dirs"),
+    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, "topics"),
+    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, "groups.admin"),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, "alter_configs"),
+    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, "groups.offsets"),
+    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, "cluster"),
+    Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, "transactions.admin"),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", 0, 0, "transactions.admin"),
+    Api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", 0, 2, "transactions.admin"),
+    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "ConsumerGroupHeartbeat", 0, 1, "groups.consumer"),
+    Api(ApiKey.CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", 0, 1, "groups.consumer"),
+    Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )}
 # fmt: on

@@ -23,6 +23,7 @@ from ottla.cluster.controller import DoomedTopic, MorePartitions, NewTopic
 from ottla.cluster.image import ClusterImage, TopicInfo
 from ottla.cluster.outcome import Command, Outcome, Result
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -88,7 +89,7 @@ def _with_logs(services: Services, result: Result) -> Result:
 # -- CreateTopics
 
 
-@api(19)
+@api(ApiKey.CREATE_TOPICS)
 def create_topics(services: Services, call: Call, request: CreateTopicsRequest) -> object:
     allows, peer = services.authorizer.allows, call.peer
     anywhere = allows(peer, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME)
@@ -142,7 +143,7 @@ def _created(services: Services, call: Call, result: Result, settings: _Settings
     )
     if topic is None:
         return answer
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, name):
+    if not services.allows(call, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, name):
         answer.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return answer
     answer.num_partitions = len(topic.partitions)
@@ -173,7 +174,7 @@ def _settings(services: Services, topic: TopicInfo) -> list[CreatableTopicConfig
 # -- DeleteTopics
 
 
-@api(20)
+@api(ApiKey.DELETE_TOPICS)
 def delete_topics(services: Services, call: Call, request: DeleteTopicsRequest) -> object:
     if call.version >= _DELETE_BY_STATE_SINCE:
         asked = [DoomedTopic(topic.name, topic.topic_id) for topic in request.topics]
@@ -226,11 +227,11 @@ def _deleted(call: Call, result: Result) -> DeletableTopicResult:
 # -- CreatePartitions
 
 
-@api(37)
+@api(ApiKey.CREATE_PARTITIONS)
 def create_partitions(services: Services, call: Call, request: CreatePartitionsRequest) -> object:
     wanted, refused = [], []
     for topic in request.topics:
-        if services.authorizer.allows(call.peer, Operation.ALTER, Resource.TOPIC, topic.name):
+        if services.allows(call, Operation.ALTER, Resource.TOPIC, topic.name):
             given = topic.assignments
             assignments = None if given is None else [a.broker_ids for a in given]
             wanted.append(MorePartitions(topic.name, topic.count, assignments))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from ottla.cli.command_group import OUTPUT, single_command
+from ottla.cli.command_group import single_command
+from ottla.cli.json_text import to_json
+from ottla.cli.options import LogDirsArgument, OneJsonOption
 from ottla.cli.tables import Column, print_table
 from ottla.cli.terminal import say
 from ottla.cluster.adopt import Adopted, adopt
@@ -35,13 +35,10 @@ Examples:
 
 
 @app.command("adopt", help=_HELP)
-def command(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)] = False,
-) -> None:
+def command(directories: LogDirsArgument, json: OneJsonOption = False) -> None:
     taken = adopt(RealFileSystem(), [str(path) for path in directories], random.SystemRandom().randrange)
-    if as_json:
-        typer.echo(json.dumps(_fields(taken)))
+    if json:
+        typer.echo(to_json(_fields(taken)))
     else:
         _print(taken)
 

@@ -1,14 +1,20 @@
-"""What all commands have in common: how they look in `--help`.
+"""What all commands have in common: how they look in `--help`, how they share options, and how they end.
 
-First a sentence, then what else there is to know, then examples; then arguments and options in sections that have the
-same names and the same order everywhere.
+Help: first a sentence, then what else there is to know, then examples; then arguments and options in sections that
+have the same names and the same order everywhere.
+
+A command's parameter whose type is a dataclass of options stands for all of these options. A command that returns
+False ends with exit code 1.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -59,7 +65,40 @@ class Commands(typer.Typer):
     """Whose commands all look the same."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        return super().command(name, **{"cls": _Command, **settings})
+        register = super().command(name, **{"cls": _Command, **settings})
+        return lambda function: register(_flat(function))
+
+
+def _flat(function: Callable[..., bool | None]) -> Callable[..., None]:
+    """`function` as typer wants it: each option a parameter of its own."""
+    parameters: list[inspect.Parameter] = []
+    shared: dict[str, tuple[Any, list[str]]] = {}
+    for parameter in _parameters(function):
+        kind = parameter.annotation
+        options = _parameters(kind) if is_dataclass(kind) else [parameter]
+        if is_dataclass(kind):
+            shared[parameter.name] = kind, [option.name for option in options]
+        parameters += options
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        for name, (kind, options) in shared.items():
+            given[name] = kind(**{option: given.pop(option) for option in options})
+        if function(**given) is False:
+            raise typer.Exit(1)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    """With types instead of their names; by keyword, as options without a default may follow those with one."""
+    types = get_type_hints(function, include_extras=True)
+    return [
+        parameter.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(function).parameters.items()
+    ]
 
 
 _LOOKS: dict[str, Any] = {

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from ottla.cli.command_group import CONNECTION, OUTPUT, SPARK
 from ottla.cli.completion import complete_groups, complete_topics
+from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 
-DEFAULT_TIMEOUT_S = 10.0
+
+def output_option(*names: str, **settings: Any) -> Any:
+    """An option about what is printed."""
+    return typer.Option(*names, rich_help_panel=OUTPUT, **settings)
 
 
 class Encoding(StrEnum):
@@ -63,9 +71,9 @@ ValidateOption = Annotated[
 
 # -- logs
 
+LogDirsArgument = Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")]
 SkipCorruptOption = Annotated[
-    bool,
-    typer.Option("--skip-corrupt", help="Take bad batches out of the log and keep what follows them."),
+    bool, typer.Option("--skip-corrupt", help="Take bad batches out of the log and keep what follows them.")
 ]
 IntervalOption = Annotated[
     int, typer.Option(metavar="BYTES", min=0, help="Bytes of log between index entries.")
@@ -79,77 +87,78 @@ OffsetsOption = Annotated[
 
 # -- output
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.", rich_help_panel=OUTPUT)]
+JsonOption = Annotated[bool, output_option("--json", help="One JSON object a line.")]
+OneJsonOption = Annotated[bool, output_option("--json", help="One JSON object.")]
 RawOption = Annotated[
-    bool,
-    typer.Option(
-        "--raw",
-        help=r"Send a terminal all bytes as they are, not \x1b for an escape.",
-        rich_help_panel=OUTPUT,
-    ),
+    bool, output_option("--raw", help=r"Send a terminal all bytes as they are, not \x1b for an escape.")
 ]
 EncodingOption = Annotated[
-    Encoding,
-    typer.Option(
-        help='How to show keys and values; what is not UTF-8 appears as {"base64": ...}.',
-        rich_help_panel=OUTPUT,
-    ),
+    Encoding, output_option(help='How to show keys and values; what is not UTF-8 appears as {"base64": ...}.')
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No count, no progress.", rich_help_panel=OUTPUT)
-]
+QuietOption = Annotated[bool, output_option("--quiet", "-q", help="No count, no progress.")]
 ReportOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Also write a Parquet file, a row for each line.", rich_help_panel=OUTPUT
-    ),
+    str | None, output_option(metavar="FILE", help="Also write a Parquet file, a row for each line.")
 ]
 
-# -- connection
+# -- options that always come together
 
-BootstrapOption = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        envvar="OTTLA_BOOTSTRAP",
-        help="The broker to ask, or several with commas.",
-        rich_help_panel=CONNECTION,
-    ),
-]
-SettingsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        metavar="KEY=VALUE",
-        help="A setting of the client (librdkafka's names), or @FILE with one a line. May be repeated.",
-        rich_help_panel=CONNECTION,
-    ),
-]
-TimeoutOption = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS",
-        min=0.1,
-        help="Seconds without an answer before giving up.",
-        rich_help_panel=CONNECTION,
-    ),
-]
 
-# -- Spark
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """Which cluster to talk to, and how."""
 
-MasterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="A Spark cluster, such as spark://host:7077. Without it local[*].",
-        rich_help_panel=SPARK,
-    ),
-]
-RemoteOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL", help="A Spark Connect server, such as sc://host:15002.", rich_help_panel=SPARK
-    ),
-]
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap",
+            "-b",
+            metavar="HOST:PORT",
+            envvar="OTTLA_BOOTSTRAP",
+            help="The broker to ask, or several with commas.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = DEFAULT_BOOTSTRAP
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="KEY=VALUE",
+            help="A setting of the client (librdkafka's names), or @FILE with one a line. May be repeated.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="Seconds without an answer before giving up.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = 10.0
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """Where Spark runs: on a master or a Connect server, or else on this machine."""
+
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A Spark cluster, such as spark://host:7077. Without it local[*].",
+            rich_help_panel=SPARK,
+        ),
+    ] = None
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A Spark Connect server, such as sc://host:15002.", rich_help_panel=SPARK
+        ),
+    ] = None
+
+    def session(self, name: str, settings: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+        """A session that is stopped at the end."""
+        from ottla.spark.session.session import running_session
+
+        return running_session(f"ottla {name}", master=self.master, remote=self.remote, settings=settings)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from ottla.cli.command_group import OUTPUT, single_command
+from ottla.cli.command_group import single_command
+from ottla.cli.json_text import to_json
+from ottla.cli.options import LogDirsArgument, OneJsonOption
 from ottla.cluster.adopt import Released, release
 from ottla.storage.fs import RealFileSystem
 
@@ -30,13 +29,10 @@ Examples:
 
 
 @app.command("release", help=_HELP)
-def command(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR", help="The broker's log directories.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.", rich_help_panel=OUTPUT)] = False,
-) -> None:
+def command(directories: LogDirsArgument, json: OneJsonOption = False) -> None:
     released = release(RealFileSystem(), [str(path) for path in directories])
-    if as_json:
-        typer.echo(json.dumps(asdict(released)))
+    if json:
+        typer.echo(to_json(asdict(released)))
     else:
         _print(released)
 

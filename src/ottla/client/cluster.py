@@ -19,8 +19,8 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 
 T = TypeVar("T")
 
-TopicPartition = tuple[str, int]
-Place = TypeVar("Place", bound=TopicPartition)  # so that a named tuple of both will do
+PartitionKey = tuple[str, int]
+Key = TypeVar("Key", bound=PartitionKey)  # so that a named tuple of both will do
 
 GROUP, TRANSACTION = 0, 1  # whose coordinator
 NO_LEADER = -1
@@ -155,7 +155,7 @@ class Cluster:
         wanted = None if names is None else list(dict.fromkeys(names))
         return self.retrying(lambda: self._metadata(wanted, skip_missing=skip_missing))
 
-    def leader(self, partition: TopicPartition) -> int:
+    def leader(self, partition: PartitionKey) -> int:
         """The node that leads a partition; what was learned before will do."""
         topic, index = partition
         found = self.topic(topic).leaders.get(index)

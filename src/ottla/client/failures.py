@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.errors import BrokerError, CodedError, CorruptionError
 from ottla.protocol.errors import ErrorCode
 
-# What goes away when the client looks again where things are, or waits a little.
+# Errors that pass when the client asks for metadata again, or waits a little.
 TRANSIENT = frozenset(
     (
         ErrorCode.CORRUPT_MESSAGE,

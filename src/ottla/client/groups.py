@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import GROUP, Cluster, Place, TopicPartition
+from ottla.client.cluster import GROUP, Cluster, Key, PartitionKey
 from ottla.client.failures import check
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -28,7 +28,7 @@ class Committed(NamedTuple):
 
 
 def commit_offsets(
-    cluster: Cluster, group: str, offsets: Mapping[Place, int] | Mapping[Place, Committed]
+    cluster: Cluster, group: str, offsets: Mapping[Key, int] | Mapping[Key, Committed]
 ) -> None:
     """Commit for a group that has no members; with members it is refused."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
@@ -55,10 +55,10 @@ def commit_offsets(
 def fetch_offsets(
     cluster: Cluster,
     group: str,
-    partitions: Iterable[TopicPartition] | None = None,
+    partitions: Iterable[PartitionKey] | None = None,
     *,
     require_stable: bool = False,
-) -> dict[TopicPartition, Committed]:
+) -> dict[PartitionKey, Committed]:
     """What a group has committed, of some partitions or of all; partitions without an offset are left out.
 
     With `require_stable`, an offset that is part of an open transaction is waited for.
@@ -74,7 +74,7 @@ def fetch_offsets(
         require_stable=require_stable,
     )
 
-    def fetch() -> dict[TopicPartition, Committed]:
+    def fetch() -> dict[PartitionKey, Committed]:
         answer = cluster.ask(cluster.coordinator(GROUP, group), request, _ONE_GROUP)
         check(answer.error_code, f"group {group}")
         found = {}

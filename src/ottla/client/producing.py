@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from ottla.client.cluster import GROUP, TRANSACTION, Cluster, TopicPartition
+from ottla.client.cluster import GROUP, TRANSACTION, Cluster, PartitionKey
 from ottla.client.connection import Connection
 from ottla.client.failures import is_transient
 from ottla.client.groups import Committed
@@ -51,10 +51,10 @@ class Producer:
         self._codec = codec
         self.transactional_id = transactional_id
         self._producer_id = self._epoch = -1
-        self._sequences: dict[TopicPartition, int] = {}
-        self._members: set[TopicPartition] = set()  # partitions of the open transaction
+        self._sequences: dict[PartitionKey, int] = {}
+        self._members: set[PartitionKey] = set()  # partitions of the open transaction
         self._is_open = False
-        self._unanswered: dict[TopicPartition, bytearray] = {}
+        self._unanswered: dict[PartitionKey, bytearray] = {}
         self._posted: list[Connection] = []
         self._begin(transaction_timeout_ms)
 
@@ -81,7 +81,7 @@ class Producer:
 
     # -- records
 
-    def send(self, batches: Mapping[TopicPartition, tuple[bytearray, int]]) -> None:
+    def send(self, batches: Mapping[PartitionKey, tuple[bytearray, int]]) -> None:
         """Send batches, each with the number of its records; they are given their headers here.
 
         Earlier ones are answered when this returns, these by the next `send` or `flush`.
@@ -171,7 +171,7 @@ class Producer:
         if failure is not None:
             raise failure
 
-    def _take_one(self, key: TopicPartition, code: int, detail: str | None) -> None:
+    def _take_one(self, key: PartitionKey, code: int, detail: str | None) -> None:
         if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
             detail = f"a batch of {len(self._unanswered[key])} bytes; a smaller batch.size may help"
         if code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
@@ -180,7 +180,7 @@ class Producer:
 
     # -- transactions
 
-    def _add_partitions(self, partitions: set[TopicPartition]) -> None:
+    def _add_partitions(self, partitions: set[PartitionKey]) -> None:
         if not partitions or self.transactional_id is None:
             return
         topics: dict[str, AddPartitionsToTxnTopic] = {}
@@ -204,15 +204,12 @@ class Producer:
         self._cluster.retrying(add)
         self._members |= partitions
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    def commit_offsets(self, group: str, offsets: Mapping[PartitionKey, Committed]) -> None:
         """Offsets of a group that count when the transaction is committed."""
         self.flush()
         name = self._transactional()
         request = AddOffsetsToTxnRequest(
-            transactional_id=name,
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch,
-            group_id=group,
+            transactional_id=name, producer_id=self._producer_id, producer_epoch=self._epoch, group_id=group
         )
         self._is_open = True
 
@@ -249,13 +246,13 @@ class Producer:
         self._cluster.retrying(commit)
 
     def commit(self) -> None:
-        """All that was sent is there, or none of it."""
+        """Commit the transaction: consumers see all records that were sent in it, or none."""
         self._transactional()
         self.flush()
         self._end(committed=True)
 
     def abort(self) -> None:
-        """None of what was sent is there."""
+        """Abort the transaction: no consumer with read_committed sees its records."""
         self._abandon()
         self._unanswered = {}
         self._end(committed=False)

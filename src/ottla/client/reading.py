@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.cluster import Cluster, Place, TopicPartition
+from ottla.client.cluster import Cluster, Key, PartitionKey
 from ottla.client.failures import check, is_transient
 from ottla.errors import BrokerError, CodedError, CorruptRecordError
 from ottla.protocol.errors import ErrorCode
@@ -46,16 +46,16 @@ class Fetched(NamedTuple):
 
 
 def list_offsets(
-    cluster: Cluster, wanted: Mapping[Place, int], isolation: int = READ_UNCOMMITTED
-) -> dict[TopicPartition, FoundOffset]:
+    cluster: Cluster, wanted: Mapping[Key, int], isolation: int = READ_UNCOMMITTED
+) -> dict[PartitionKey, FoundOffset]:
     """For each partition the first offset at or after a time in ms, or `EARLIEST`, or `LATEST`.
 
     With READ_COMMITTED, LATEST is where the first open transaction begins.
     """
-    found: dict[TopicPartition, FoundOffset] = {}
+    found: dict[PartitionKey, FoundOffset] = {}
 
-    def ask() -> dict[TopicPartition, FoundOffset]:
-        by_leader: dict[int, list[Place]] = {}
+    def ask() -> dict[PartitionKey, FoundOffset]:
+        by_leader: dict[int, list[Key]] = {}
         for key in wanted:
             if key not in found:
                 by_leader.setdefault(cluster.leader(key), []).append(key)
@@ -79,9 +79,9 @@ def list_offsets(
 def _list_at(
     cluster: Cluster,
     leader: int,
-    wanted: Mapping[Place, int],
+    wanted: Mapping[Key, int],
     isolation: int,
-    found: dict[TopicPartition, FoundOffset],
+    found: dict[PartitionKey, FoundOffset],
 ) -> BrokerError | None:
     topics: dict[str, ListOffsetsTopic] = {}
     for (name, index), at in wanted.items():
@@ -109,16 +109,16 @@ def _list_at(
 
 
 def end_offsets(
-    cluster: Cluster, partitions: Iterable[TopicPartition], isolation: int = READ_UNCOMMITTED
-) -> dict[TopicPartition, int]:
-    """Where a reader of that isolation level would stop now."""
+    cluster: Cluster, partitions: Iterable[PartitionKey], isolation: int = READ_UNCOMMITTED
+) -> dict[PartitionKey, int]:
+    """The end of each partition, as a consumer with that isolation level sees it."""
     found = list_offsets(cluster, dict.fromkeys(partitions, LATEST), isolation)
     return {key: entry.offset for key, entry in found.items()}
 
 
 def fetch_raw(
     cluster: Cluster,
-    partition: TopicPartition,
+    partition: PartitionKey,
     offset: int,
     max_bytes: int = DEFAULT_MAX_BYTES,
     isolation: int = READ_UNCOMMITTED,
@@ -129,7 +129,7 @@ def fetch_raw(
 
 
 def _fetch(
-    cluster: Cluster, partition: TopicPartition, offset: int, max_bytes: int, isolation: int, max_wait_ms: int
+    cluster: Cluster, partition: PartitionKey, offset: int, max_bytes: int, isolation: int, max_wait_ms: int
 ) -> Fetched:
     name, index = partition
     leader = cluster.leader(partition)

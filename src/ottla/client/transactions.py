@@ -24,7 +24,7 @@ class HeldTransaction:
 
 
 def end_transaction(cluster: Cluster, held: HeldTransaction, *, committed: bool) -> None:
-    """All that was sent is there, or none of it. To do so again does no harm."""
+    """Commit or abort an open transaction. Doing it twice does no harm."""
     name = held.transactional_id
     request = EndTxnRequest(
         transactional_id=name,

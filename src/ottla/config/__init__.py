@@ -1,11 +1,6 @@
 """Every setting, with Kafka's name, type, default and check. docs/configuration.md is made from here."""
 
-from ottla.config.broker_config import (
-    BROKER_KEYS,
-    DYNAMIC_BROKER_KEYS,
-    INTERNAL_KEYS,
-    BrokerConfig,
-)
+from ottla.config.broker_config import BROKER_KEYS, DYNAMIC_BROKER_KEYS, INTERNAL_KEYS, BrokerConfig
 from ottla.config.group_config import GROUP_KEYS, GroupConfig, check_group_config
 from ottla.config.kafka_keys import INERT_KEYS, check_known, other_keys, unknown_text
 from ottla.config.log_config import TOPIC_KEYS, UNSUPPORTED_TOPIC_KEYS, LogConfig, effective

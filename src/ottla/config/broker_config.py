@@ -45,61 +45,45 @@ _POSITIVE = Check("above 0", lambda value: value > 0)
 class BrokerConfig(ServingConfig):
     """Settings of a whole broker. `from_properties` checks what it is given."""
 
-    # A table: one row a key, kept in its own shape.
+    # A table: one row a key (the field's name with dots), kept in its own shape.
     # fmt: off
-    log_dirs: tuple[str, ...] = broker_key(
-        "log.dirs", LIST, ("/tmp/kafka-logs",), NOT_EMPTY,
+    log_dirs: tuple[str, ...] = broker_key(LIST, ("/tmp/kafka-logs",), NOT_EMPTY,
         "The directories that hold the partitions; one that fails goes offline and the others go on.",
         ("log.dir",))
-    num_recovery_threads_per_data_dir: int = broker_key(
-        "num.recovery.threads.per.data.dir", INT, 2, between(1, 1000),
+    num_recovery_threads_per_data_dir: int = broker_key(INT, 2, between(1, 1000),
         "How many threads recover the larger partitions of one directory at start; at a stop eight flush, or as many.")
-    log_flush_scheduler_interval_ms: int = broker_key(
-        "log.flush.scheduler.interval.ms", LONG, LONG_MAX, at_least(0),
+    log_flush_scheduler_interval_ms: int = broker_key(LONG, LONG_MAX, at_least(0),
         "The longest time between two looks for logs whose `flush.ms` has passed; also a default for `flush.ms`.")
-    log_flush_offset_checkpoint_interval_ms: int = broker_key(
-        "log.flush.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
+    log_flush_offset_checkpoint_interval_ms: int = broker_key(INT, MINUTE_MS, at_least(0),
         "How often the recovery points, up to which logs are known to be flushed, are written down.")
-    log_flush_start_offset_checkpoint_interval_ms: int = broker_key(
-        "log.flush.start.offset.checkpoint.interval.ms", INT, MINUTE_MS, at_least(0),
+    log_flush_start_offset_checkpoint_interval_ms: int = broker_key(INT, MINUTE_MS, at_least(0),
         "How often the first offsets of the logs are written down.")
-    log_retention_check_interval_ms: int = broker_key(
-        "log.retention.check.interval.ms", LONG, 5 * MINUTE_MS, at_least(1),
+    log_retention_check_interval_ms: int = broker_key(LONG, 5 * MINUTE_MS, at_least(1),
         "How often the broker looks for segments that retention allows to drop.")
-    log_initial_task_delay_ms: int = broker_key(
-        "log.initial.task.delay.ms", LONG, 30 * SECOND_MS, at_least(0),
+    log_initial_task_delay_ms: int = broker_key(LONG, 30 * SECOND_MS, at_least(0),
         "How long after start the background work on logs begins; for tests.")
-    log_cleaner_enable: bool = broker_key(
-        "log.cleaner.enable", BOOLEAN, True, ANY,
+    log_cleaner_enable: bool = broker_key(BOOLEAN, True, ANY,
         "Whether compacted logs are cleaned at all; Kafka has deprecated turning it off.")
-    log_cleaner_threads: int = broker_key(
-        "log.cleaner.threads", INT, 1, at_least(0),
+    log_cleaner_threads: int = broker_key(INT, 1, at_least(0),
         "How many logs are cleaned at the same time.")
-    log_cleaner_dedupe_buffer_size: int = broker_key(
-        "log.cleaner.dedupe.buffer.size", LONG, 128 * MIB, ANY,
+    log_cleaner_dedupe_buffer_size: int = broker_key(LONG, 128 * MIB, ANY,
         "Memory for the cleaner's map of keys, shared by its threads; each must get more than 1 MiB.")
-    log_cleaner_io_buffer_size: int = broker_key(
-        "log.cleaner.io.buffer.size", INT, 512 * KIB, at_least(0),
+    log_cleaner_io_buffer_size: int = broker_key(INT, 512 * KIB, at_least(0),
         "Memory for the cleaner's reads and writes, shared by its threads.")
-    log_cleaner_io_buffer_load_factor: float = broker_key(
-        "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, _SHARE,
+    log_cleaner_io_buffer_load_factor: float = broker_key(DOUBLE, 0.9, _SHARE,
         "How full the cleaner's map of keys may get before a pass ends.")
-    log_cleaner_io_max_bytes_per_second: float = broker_key(
-        "log.cleaner.io.max.bytes.per.second", DOUBLE, sys.float_info.max, _POSITIVE,
+    log_cleaner_io_max_bytes_per_second: float = broker_key(DOUBLE, sys.float_info.max, _POSITIVE,
         "The reads and writes of all cleaner threads together stay below this rate on average.")
-    log_cleaner_backoff_ms: int = broker_key(
-        "log.cleaner.backoff.ms", LONG, 15 * SECOND_MS, at_least(0),
+    log_cleaner_backoff_ms: int = broker_key(LONG, 15 * SECOND_MS, at_least(0),
         "How long the cleaner rests when no log needs it.")
-    producer_id_expiration_ms: int = broker_key(
-        "producer.id.expiration.ms", INT, DAY_MS, at_least(1),
+    producer_id_expiration_ms: int = broker_key(INT, DAY_MS, at_least(1),
         "How long a log remembers an idempotent producer that has stopped writing, open transactions aside.")
-    producer_id_expiration_check_interval_ms: int = broker_key(
-        "producer.id.expiration.check.interval.ms", INT, 10 * MINUTE_MS, at_least(1),
+    producer_id_expiration_check_interval_ms: int = broker_key(INT, 10 * MINUTE_MS, at_least(1),
         "How often expired producers are looked for; for tests.")
-    max_producer_ids: int = broker_key(
-        "ottla.max.producer.ids", INT, 100_000, at_least(1),
+    max_producer_ids: int = broker_key(INT, 100_000, at_least(1),
         "ottla's own: how many producers all partitions together remember, 400 to 1,200 bytes each; beyond that the "
-        "partitions that remember most forget those that were silent for the longest time, as if they had expired.")
+        "partitions that remember most forget those that were silent for the longest time, as if they had expired.",
+        name="ottla.max.producer.ids")
     # fmt: on
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.config.coordinator_config import CoordinatorConfig
-from ottla.config.values import INT, SECOND_MS, ConfigKey, at_least, parse
+from ottla.config.values import INT, SECOND_MS, ConfigKey, at_least, check_between, parse
 from ottla.errors import ConfigError
 
 _SESSION = ConfigKey(
@@ -57,19 +57,10 @@ def check_group_config(own: Mapping[str, str], broker: CoordinatorConfig) -> Non
     if unknown:
         raise ConfigError(f"Unknown group config name: {unknown[0]}")
     config = GroupConfig.of(own, broker)
-    for key, value, low, high in (
-        (
-            _SESSION,
-            config.session_timeout_ms,
-            max(broker.group_consumer_min_session_timeout_ms, config.heartbeat_interval_ms + 1),
-            broker.group_consumer_max_session_timeout_ms,
-        ),
-        (
-            _INTERVAL,
-            config.heartbeat_interval_ms,
-            broker.group_consumer_min_heartbeat_interval_ms,
-            broker.group_consumer_max_heartbeat_interval_ms,
-        ),
-    ):
-        if not low <= value <= high:
-            raise ConfigError(f"{key.name} = {value} is not allowed: it must be {low} to {high}")
+    low = max(broker.group_consumer_min_session_timeout_ms, config.heartbeat_interval_ms + 1)
+    check_between(_SESSION.name, config.session_timeout_ms, low, broker.group_consumer_max_session_timeout_ms)
+    low, high = (
+        broker.group_consumer_min_heartbeat_interval_ms,
+        broker.group_consumer_max_heartbeat_interval_ms,
+    )
+    check_between(_INTERVAL.name, config.heartbeat_interval_ms, low, high)

@@ -49,97 +49,69 @@ _BUDGET = Check("-1 for no limit, or at least 1", lambda value: value == -1 or v
 class ServingConfig(CoordinatorConfig):
     """What a broker says to the outside. `BrokerConfig` adds storage and checks them all."""
 
-    # A table: one row a key, kept in its own shape.
+    # A table: one row a key (the field's name with dots), kept in its own shape.
     # fmt: off
-    node_id: int = broker_key(
-        "node.id", INT, 1, at_least(0),
+    node_id: int = broker_key(INT, 1, at_least(0),
         "The number by which the cluster knows this broker.",
         (Synonym("broker.id", INT, -1, ANY),))
-    broker_rack: str | None = broker_key(
-        "broker.rack", STRING, None, ANY,
+    broker_rack: str | None = broker_key(STRING, None, ANY,
         "The rack this broker stands in, told to clients that ask for the nearest replica.")
-    listeners: tuple[str, ...] = broker_key(
-        "listeners", LIST, ("PLAINTEXT://:9092",), NOT_EMPTY,
+    listeners: tuple[str, ...] = broker_key(LIST, ("PLAINTEXT://:9092",), NOT_EMPTY,
         "Where the broker listens, as `NAME://host:port`; an empty host is every address of the machine.")
-    advertised_listeners: tuple[str, ...] | None = broker_key(
-        "advertised.listeners", LIST, None, NOT_EMPTY,
+    advertised_listeners: tuple[str, ...] | None = broker_key(LIST, None, NOT_EMPTY,
         "Where clients are told to find the broker, if that is not what `listeners` says.")
-    controller_listener_names: tuple[str, ...] = broker_key(
-        "controller.listener.names", LIST, (), ANY,
+    controller_listener_names: tuple[str, ...] = broker_key(LIST, (), ANY,
         "Which of the `listeners` in a Kafka file are its controller's; ottla has none and leaves them out.")
-    auto_create_topics_enable: bool = broker_key(
-        "auto.create.topics.enable", BOOLEAN, True, ANY,
+    auto_create_topics_enable: bool = broker_key(BOOLEAN, True, ANY,
         "Whether a topic that a client asks for, and that is not there, is made.")
-    delete_topic_enable: bool = broker_key(
-        "delete.topic.enable", BOOLEAN, True, ANY,
+    delete_topic_enable: bool = broker_key(BOOLEAN, True, ANY,
         "Whether topics can be deleted.")
-    num_partitions: int = broker_key(
-        "num.partitions", INT, 1, at_least(1),
+    num_partitions: int = broker_key(INT, 1, at_least(1),
         "How many partitions a topic gets that does not say it.")
-    default_replication_factor: int = broker_key(
-        "default.replication.factor", INT, 1, ANY,
+    default_replication_factor: int = broker_key(INT, 1, ANY,
         "How many replicas a topic gets that does not say it; more than 1 is not there yet.")
-    socket_request_max_bytes: int = broker_key(
-        "socket.request.max.bytes", INT, 100 * MIB, at_least(1),
+    socket_request_max_bytes: int = broker_key(INT, 100 * MIB, at_least(1),
         "The largest request; a connection that announces a larger one is closed.")
-    socket_send_buffer_bytes: int = broker_key(
-        "socket.send.buffer.bytes", INT, -1, ANY,
+    socket_send_buffer_bytes: int = broker_key(INT, -1, ANY,
         "The operating system's send buffer of a connection; -1 leaves it to the system, which lets it grow, "
         "but is 256 KiB where only this machine can connect.")
-    socket_receive_buffer_bytes: int = broker_key(
-        "socket.receive.buffer.bytes", INT, -1, ANY,
+    socket_receive_buffer_bytes: int = broker_key(INT, -1, ANY,
         "The operating system's receive buffer of a connection; -1 leaves it to the system, which lets it grow.")
-    socket_listen_backlog_size: int = broker_key(
-        "socket.listen.backlog.size", INT, 50, at_least(1),
+    socket_listen_backlog_size: int = broker_key(INT, 50, at_least(1),
         "How many connections may wait to be accepted.")
-    queued_max_request_bytes: int = broker_key(
-        "queued.max.request.bytes", LONG, 128 * MIB, _BUDGET,
+    queued_max_request_bytes: int = broker_key(LONG, 128 * MIB, _BUDGET,
         "The memory for requests being received, waiting or unpacked, all together; past it connections are "
         "not read, and -1, Kafka's default, sets no limit.")
-    connections_max_idle_ms: int = broker_key(
-        "connections.max.idle.ms", LONG, 10 * MINUTE_MS, ANY,
+    connections_max_idle_ms: int = broker_key(LONG, 10 * MINUTE_MS, ANY,
         "How long a connection may be idle before it is closed; below 0 for ever.")
-    max_connections: int = broker_key(
-        "max.connections", INT, INT_MAX, at_least(0),
+    max_connections: int = broker_key(INT, INT_MAX, at_least(0),
         "How many connections the broker takes at once, at most as many as about half of its descriptors.")
-    max_connections_per_ip: int = broker_key(
-        "max.connections.per.ip", INT, INT_MAX, at_least(0),
+    max_connections_per_ip: int = broker_key(INT, INT_MAX, at_least(0),
         "How many connections one address may have at once.")
-    max_connections_per_ip_overrides: str = broker_key(
-        "max.connections.per.ip.overrides", STRING, "", _PER_IP_COUNTS,
+    max_connections_per_ip_overrides: str = broker_key(STRING, "", _PER_IP_COUNTS,
         "Other limits for some addresses, as in `127.0.0.1:200`.")
-    fetch_max_bytes: int = broker_key(
-        "fetch.max.bytes", INT, 55 * MIB, at_least(1024),
+    fetch_max_bytes: int = broker_key(INT, 55 * MIB, at_least(1024),
         "The most bytes that one fetch is answered with, a first batch that is larger aside.")
-    max_incremental_fetch_session_cache_slots: int = broker_key(
-        "max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0),
+    max_incremental_fetch_session_cache_slots: int = broker_key(INT, 1000, at_least(0),
         "How many fetch sessions are kept.")
-    max_request_partition_size_limit: int = broker_key(
-        "max.request.partition.size.limit", INT, 2000, at_least(1),
+    max_request_partition_size_limit: int = broker_key(INT, 2000, at_least(1),
         "The most partitions that one answer to DescribeTopicPartitions holds.")
-    request_timeout_ms: int = broker_key(
-        "request.timeout.ms", INT, 30 * SECOND_MS, ANY,
+    request_timeout_ms: int = broker_key(INT, 30 * SECOND_MS, ANY,
         "How long the broker waits for an answer of another broker.")
-    producer_purgatory_purge_interval_requests: int = broker_key(
-        "producer.purgatory.purge.interval.requests", INT, 1000, ANY,
+    producer_purgatory_purge_interval_requests: int = broker_key(INT, 1000, ANY,
         "After how many finished requests the waiting produce requests are swept.")
-    fetch_purgatory_purge_interval_requests: int = broker_key(
-        "fetch.purgatory.purge.interval.requests", INT, 1000, ANY,
+    fetch_purgatory_purge_interval_requests: int = broker_key(INT, 1000, ANY,
         "After how many finished requests the waiting fetches are swept.")
-    delete_records_purgatory_purge_interval_requests: int = broker_key(
-        "delete.records.purgatory.purge.interval.requests", INT, 1, ANY,
+    delete_records_purgatory_purge_interval_requests: int = broker_key(INT, 1, ANY,
         "After how many finished requests the waiting deletions of records are swept.")
-    replica_high_watermark_checkpoint_interval_ms: int = broker_key(
-        "replica.high.watermark.checkpoint.interval.ms", LONG, 5 * SECOND_MS, ANY,
+    replica_high_watermark_checkpoint_interval_ms: int = broker_key(LONG, 5 * SECOND_MS, ANY,
         "How often the high watermarks are written down.")
-    max_partitions: int = broker_key(
-        "ottla.max.partitions", INT, -1, at_least(-1),
+    max_partitions: int = broker_key(INT, -1, at_least(-1),
         "ottla's own: how many partitions the cluster may have for each of its brokers (-1: ten for each descriptor of "
-        "the process, at most 100,000); more are refused with POLICY_VIOLATION.")
-    serve_open: bool = broker_key(
-        "ottla.serve.open", BOOLEAN, False, ANY,
+        "the process, at most 100,000); more are refused with POLICY_VIOLATION.", name="ottla.max.partitions")
+    serve_open: bool = broker_key(BOOLEAN, False, ANY,
         "ottla's own: whether data that `ottla adopt` took from a Kafka with TLS, SASL or ACLs is served without "
-        "them, to everybody who can reach the broker.")
+        "them, to everybody who can reach the broker.", name="ottla.serve.open")
     # fmt: on
 
     # What the settings were made from, for the defaults of topics and for showing where a value comes from.

@@ -165,26 +165,42 @@ class ConfigKey:
 
 
 def topic_key(
-    name: str, type: ValueType, default: Any, check: Check, synonyms: tuple[str | Synonym, ...], doc: str
+    type: ValueType,
+    default: Any,
+    check: Check,
+    synonyms: tuple[str | Synonym, ...],
+    doc: str,
+    scope: Scope = "topic",
+    name: str = "",
 ) -> Any:
-    """A dataclass field that is also a row of the table. A synonym that is only a name has the key's type."""
+    """A dataclass field that is also a row of the table. Without a name, the key is the field's, with dots.
+
+    A synonym that is only a name has the key's type.
+    """
     full = tuple(Synonym(s, type, default, check) if isinstance(s, str) else s for s in synonyms)
-    row = ConfigKey(name, type, default, check, doc, "topic", full)
+    row = ConfigKey(name, type, default, check, doc, scope, full)
     return dataclasses.field(default=default, metadata={"key": row})
 
 
 def broker_key(
-    name: str, type: ValueType, default: Any, check: Check, doc: str, synonyms: tuple[str | Synonym, ...] = ()
+    type: ValueType,
+    default: Any,
+    check: Check,
+    doc: str,
+    synonyms: tuple[str | Synonym, ...] = (),
+    name: str = "",
 ) -> Any:
     """As `topic_key`, for a setting that only a broker has."""
-    full = tuple(Synonym(s, type, default, check) if isinstance(s, str) else s for s in synonyms)
-    row = ConfigKey(name, type, default, check, doc, "broker", full)
-    return dataclasses.field(default=default, metadata={"key": row})
+    return topic_key(type, default, check, synonyms, doc, "broker", name)
 
 
 def keys_by_field(config: Any) -> dict[str, ConfigKey]:
     """The rows that the fields of a configuration class hold, by field name."""
-    return {f.name: f.metadata["key"] for f in dataclasses.fields(config) if "key" in f.metadata}
+    rows = {f.name: f.metadata["key"] for f in dataclasses.fields(config) if "key" in f.metadata}
+    return {
+        field: row if row.name else dataclasses.replace(row, name=field.replace("_", "."))
+        for field, row in rows.items()
+    }
 
 
 def parse(key: ConfigKey | Synonym, value: object) -> Any:
@@ -197,6 +213,12 @@ def parse(key: ConfigKey | Synonym, value: object) -> Any:
         wanted = ", ".join(filter(None, (key.type.meaning, key.check.allowed)))
         raise ConfigError(f"{key.name} = {value!r} is not allowed: it must be {wanted}")
     return typed
+
+
+def check_between(name: str, value: int, low: int, high: int) -> None:
+    """ConfigError unless a value lies between two others that are set as well."""
+    if not low <= value <= high:
+        raise ConfigError(f"{name} = {value} is not allowed: it must be {low} to {high}")
 
 
 def to_text(value: Any) -> str:

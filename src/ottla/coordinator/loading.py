@@ -9,7 +9,7 @@ import logging
 from array import array
 from typing import Generic, NamedTuple
 
-from ottla.coordinator.result import Codec, R
+from ottla.coordinator.result import R, RecordCodec
 from ottla.errors import CorruptRecordError
 from ottla.internal_topics.fields import MalformedError
 from ottla.names import TopicPartition
@@ -42,7 +42,7 @@ class Window(NamedTuple, Generic[R]):
     next_offset: int
 
 
-def read_window(log: Log, offset: int, codec: Codec[R]) -> Window[R] | None:
+def read_window(log: Log, offset: int, codec: RecordCodec[R]) -> Window[R] | None:
     """The batches from `offset` on, as far as one window goes; None at the log's end."""
     if offset >= log.end_offset:
         return None
@@ -67,7 +67,7 @@ def read_window(log: Log, offset: int, codec: Codec[R]) -> Window[R] | None:
 
 
 def _batch(
-    log: Log, data: bytes, row: array[int], codec: Codec[R], skipped: list[tuple[int, Exception]]
+    log: Log, data: bytes, row: array[int], codec: RecordCodec[R], skipped: list[tuple[int, Exception]]
 ) -> LoadedBatch[R]:
     position, attributes = row[kernel.POSITION], row[kernel.ATTRIBUTES]
     is_v2 = row[kernel.MAGIC] == MAGIC_V2
@@ -78,10 +78,7 @@ def _batch(
         read_records(data, position)
         if is_v2
         else read_message_set(
-            data,
-            position,
-            position + row[kernel.SIZE],
-            max_output_bytes=log.config.decompression_max_bytes,
+            data, position, position + row[kernel.SIZE], max_output_bytes=log.config.decompression_max_bytes
         )
     )
     records = []

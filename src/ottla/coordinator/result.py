@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.errors import BrokerError
+from ottla.internal_topics.group_records import GroupRecord
 from ottla.runtime import Timer
 
 R = TypeVar("R")  # a record of the internal topic
@@ -25,7 +26,7 @@ class Producer(NamedTuple):
 LATER = object()  # a response that a later command's `replies` will bring
 
 
-class Result(Generic[R]):
+class CommandResult(Generic[R]):
     """What a command wants: records to be written, and who is to be told what once they are safe.
 
     State changes by replay of the records. With `replay` False the command has changed it itself: the records are a
@@ -54,7 +55,8 @@ class Result(Generic[R]):
         self.undo = undo  # where `replay` is False: the records are too large to be written
 
 
-Command = Callable[[S, int], Result[Any]]  # (state, now_ms)
+GroupResult = CommandResult[GroupRecord]
+Command = Callable[[S, int], CommandResult[Any]]  # (state, now_ms)
 
 
 class Shard(Protocol):
@@ -87,7 +89,7 @@ class State(Protocol):
         """Another broker looks after this now, or this one will read it all again: tell whoever waits."""
 
 
-class Codec(Protocol[R]):
+class RecordCodec(Protocol[R]):
     """How records become keys and values."""
 
     def write(self, batch: bytearray, records: Sequence[R], time_delta: int, first_delta: int) -> int:

@@ -18,14 +18,14 @@ from ottla.cluster.controller import NewTopic
 from ottla.cluster.image import BrokerInfo, ClusterImage, TopicInfo
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Outcome
-from ottla.coordinator.result import Codec, Command, Producer, R, Reply, S, Shard
+from ottla.coordinator.result import Command, Producer, R, RecordCodec, Reply, S, Shard
 from ottla.coordinator.shard import PartitionShard, Phase
-from ottla.coordinator.turns import Turns
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError, NotCoordinatorError
 from ottla.names import TopicPartition
 from ottla.records.control import Marker
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Coordinator(Generic[S, R]):
         self,
         topic: InternalTopic,
         make_state: Callable[[Shard], S],
-        codec: Codec[R],
+        codec: RecordCodec[R],
         metadata: Metadata,
         replicas: ReplicaManager,
         runtime: LoopRuntime,
@@ -61,7 +61,7 @@ class Coordinator(Generic[S, R]):
         self._metadata = metadata
         self._replicas = replicas
         self._runtime = runtime
-        self._turns = Turns(runtime)
+        self._timers = Timers(runtime)
         self._shards: dict[int, PartitionShard[S, R]] = {}
         self._topic_id: uuid.UUID | None = None
         self._waiting_for_topic: list[Callable[[], None]] = []
@@ -142,13 +142,13 @@ class Coordinator(Generic[S, R]):
                 done(answers)
 
         for shard in shards:
-            self._turns.call_soon(partial(shard.run, command, one))
+            self._timers.call_soon(partial(shard.run, command, one))
         if not shards:
             done(answers)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """For work on states that is to be done over some turns of the loop."""
-        self._turns.call_soon(callback)
+        self._timers.call_soon(callback)
 
     def end_txn(self, partition: int, producer: Producer, marker: Marker, reply: Reply) -> None:
         """Write a transaction's marker to a partition of this topic; its state follows when it is written."""
@@ -212,7 +212,7 @@ class Coordinator(Generic[S, R]):
             self._codec,
             self._replicas,
             self._runtime,
-            self._turns,
+            self._timers,
             timeout_ms=self.topic.timeout_ms,
             max_bytes=lambda: self._metadata.topic_config(name).max_message_bytes,
             failed=self._reload,

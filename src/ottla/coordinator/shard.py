@@ -15,8 +15,7 @@ from itertools import islice
 from typing import Any, Generic
 
 from ottla.coordinator.loading import Window, read_window, tell_skipped
-from ottla.coordinator.result import LATER, Codec, Command, Producer, R, Reply, Result, S, Shard
-from ottla.coordinator.turns import Turns
+from ottla.coordinator.result import LATER, Command, CommandResult, Producer, R, RecordCodec, Reply, S, Shard
 from ottla.coordinator.writes import Replies, Writes, tell
 from ottla.errors import (
     BrokerError,
@@ -36,14 +35,14 @@ from ottla.records.control import Marker, build_marker
 from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime, Timer
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 
-_PIECE = (
-    1000  # records of a result that need not be in one batch, or that are replayed in one turn of the loop
-)
+# Records of a result that need not be in one batch, or that are replayed in one turn of the loop.
+_PIECE = 1000
 
-# What an append that failed means to a client of the coordinator: try again here, or ask who it is now.
+# Errors of an append after which clients try again at this coordinator; after others they look for another one.
 _NOT_AVAILABLE = frozenset(
     error.code
     for error in (
@@ -72,10 +71,10 @@ class PartitionShard(Generic[S, R]):
         key: TopicPartition,
         epoch: int,
         make_state: Callable[[Shard], S],
-        codec: Codec[R],
+        codec: RecordCodec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
-        turns: Turns,
+        timers: Timers,
         *,
         timeout_ms: int,
         max_bytes: Callable[[], int],
@@ -88,10 +87,10 @@ class PartitionShard(Generic[S, R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
-        self._turns = turns
+        self._timers = timers
         self._max_bytes = max_bytes
         self._failed = failed
-        self._writes = Writes(key, codec, replicas, runtime, turns, timeout_ms, self._append_failed)
+        self._writes = Writes(key, codec, replicas, runtime, timers, timeout_ms, self._append_failed)
         self.state = make_state(self)
 
     # -- loading
@@ -142,7 +141,7 @@ class PartitionShard(Generic[S, R]):
         if self.phase is not Phase.LOADING:
             return
         if sum(1 for _ in islice(steps, _PIECE)) == _PIECE:
-            self._turns.call_soon(partial(self._replay_window, window, steps, loaded))
+            self._timers.call_soon(partial(self._replay_window, window, steps, loaded))
             return
         self._writes.next_offset = window.next_offset
         self._load_window(loaded)
@@ -177,7 +176,7 @@ class PartitionShard(Generic[S, R]):
             self._writes.tell_in_order([(reply, error)])
             return
         except Exception as error:
-            # How far it came nobody knows; the log does not have it.
+            # The command may have changed part of the state, and none of that is in the log.
             _logger.exception("a command on %s failed", self.key)
             reply(None, BrokerError(f"unexpected: {error}"))
             self.fail(CoordinatorNotAvailableError(f"{self.key} is being read again"))
@@ -209,7 +208,9 @@ class PartitionShard(Generic[S, R]):
             return CoordinatorLoadInProgressError(f"{self.key} is being read")
         return NotCoordinatorError(f"{self.key} is not looked after here")
 
-    def _write_records(self, result: Result[R], records: Sequence[R], replies: Replies, now_ms: int) -> None:
+    def _write_records(
+        self, result: CommandResult[R], records: Sequence[R], replies: Replies, now_ms: int
+    ) -> None:
         writes, producer, max_bytes = self._writes, result.producer, self._max_bytes()
         first_offset = writes.next_offset
         if producer is None:
@@ -251,7 +252,7 @@ class PartitionShard(Generic[S, R]):
             if self.phase is Phase.ACTIVE:
                 self.run(command, _nobody)
 
-        return self._turns.call_later(delay_ms, due)
+        return self._timers.call_later(delay_ms, due)
 
     def monotonic_ms(self) -> int:
         return self._runtime.monotonic_ms()

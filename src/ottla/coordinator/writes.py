@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Generic
 
-from ottla.coordinator.result import Codec, Producer, R, Reply
-from ottla.coordinator.turns import Turns
+from ottla.coordinator.result import Producer, R, RecordCodec, Reply
 from ottla.errors import BrokerError, CodedError
 from ottla.names import TopicPartition
 from ottla.records.batch import HEADER_SIZE, NO_EPOCH, NO_PRODUCER_ID
@@ -22,6 +21,7 @@ from ottla.replica.manager import ReplicaManager
 from ottla.replica.results import AppendResult
 from ottla.runtime import LoopRuntime
 from ottla.storage.log.validation import Origin
+from ottla.timers import Timers
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class _Write:
         self.first_ms = now_ms
         self.latest_ms = now_ms
         self.producer: Producer | None = None  # a transaction's: nothing else may join it
-        self.after: Callable[[], None] | None = None  # and what follows once it is in the log
+        self.after: Callable[[], None] | None = None  # called once the batch is in the log
         self.is_done = False
 
 
@@ -54,10 +54,10 @@ class Writes(Generic[R]):
     def __init__(
         self,
         key: TopicPartition,
-        codec: Codec[R],
+        codec: RecordCodec[R],
         replicas: ReplicaManager,
         runtime: LoopRuntime,
-        turns: Turns,
+        timers: Timers,
         timeout_ms: int,
         failed: Callable[[AppendResult], None],
     ) -> None:
@@ -65,11 +65,13 @@ class Writes(Generic[R]):
         self._codec = codec
         self._replicas = replicas
         self._runtime = runtime
-        self._turns = turns
+        self._timers = timers
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
-        self._unsent: deque[_Write] = deque()  # the last ones of those; what comes now may join the last
+        self._unsent: deque[_Write] = (
+            deque()
+        )  # the newest writes in flight, not appended yet; new records may join the last
         self._is_over = False
         self.next_offset = 0  # of the next record
 
@@ -141,7 +143,7 @@ class Writes(Generic[R]):
         try:
             count = self._codec.write(batch, records, now_ms - write.first_ms, write.count)
         except Exception:
-            del batch[size_bytes:]  # what others wrote is as it was
+            del batch[size_bytes:]  # take back what was written of these records
             raise
         if len(batch) > max_bytes:
             del batch[size_bytes:]
@@ -194,7 +196,7 @@ class Writes(Generic[R]):
         """Tell everybody from the first on. Many (a whole group, say) are told some in each turn of the loop."""
         end = first + _TOLD_AT_ONCE
         if end < len(replies):
-            self._turns.call_soon(partial(self.tell, replies, end))
+            self._timers.call_soon(partial(self.tell, replies, end))
             replies = replies[first:end]
         elif first:
             replies = replies[first:]

@@ -26,9 +26,8 @@ VERSION = INT16.pack(0)  # of all values
 _HASH_TAG = bytes((1, 0, 8))  # one tag, number 0, 8 bytes
 _NOT_CLASSIC_TAG = bytes((1, 0, 1, 0))  # one tag, number 0, 1 byte: null
 
-Assigned = Mapping[
-    uuid.UUID, frozenset[int]
-]  # partitions by topic id; never changed, never with an empty set
+# Partitions by topic id; never changed, never with an empty set.
+Assigned = Mapping[uuid.UUID, frozenset[int]]
 NOTHING: Assigned = {}
 _NAME_BYTES = 50  # besides its letters
 

@@ -109,8 +109,8 @@ SingleRecord = OffsetCommit | GroupMetadata | ConsumerRecord
 GroupRecord = SingleRecord | OffsetCommits
 
 
-class GroupCodec:
-    """Between records and bytes."""
+class GroupRecordFormat:
+    """Between records and bytes: how a record is written, and read."""
 
     def write(
         self, batch: bytearray, records: Sequence[GroupRecord], time_delta: int, first_delta: int

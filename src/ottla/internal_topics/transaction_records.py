@@ -68,8 +68,8 @@ class TransactionRecord(NamedTuple):
     value: Transaction | None
 
 
-class TransactionCodec:
-    """Between records and bytes."""
+class TransactionRecordFormat:
+    """Between records and bytes: how a record is written, and read."""
 
     def write(
         self, batch: bytearray, records: Sequence[TransactionRecord], time_delta: int, first_delta: int

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.verify.producer_trace import ProducerTrace
 from ottla.logtools.verify.producers import ProducerChecks
 from ottla.logtools.walk import Damage, walk

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ottla.errors import CorruptRecordError
-from ottla.logtools.source import Partition, SegmentFiles, open_if_there
+from ottla.logtools.listing import Partition, SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, walk
 from ottla.records import batch, kernel
 from ottla.records.record import Record

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from ottla.logtools.source import read_if_there
+from ottla.logtools.listing import read_if_there
 from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem

@@ -13,10 +13,10 @@ from functools import partial
 
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, OffsetOutOfRangeError, StorageError
-from ottla.logtools import source
+from ottla.logtools import listing
 from ottla.logtools.derive import Derived, derive
 from ottla.logtools.dump import FoundDamage, Query, dump_records
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of
 from ottla.names import TopicPartition
 from ottla.runtime import Runtime
@@ -129,7 +129,7 @@ def first_offset_at(fs: FileSystem, partition: Partition, timestamp: int) -> int
 
 def measure(fs: FileSystem, partition: Partition) -> Trimmed:
     """What the log holds now."""
-    listed = source.list_partition(fs, partition.path)
+    listed = listing.list_partition(fs, partition.path)
     derived = derive(fs, listed)
     start = listed.segments[0].base_offset if listed.segments else 0
     if partition.topic_partition is not None:
@@ -154,7 +154,7 @@ def trim(
                 f"the disk of {partition.path} is full, and trim needs a block for its checkpoints; free some, or drop"
                 " whole segments"
             ) from error
-        _trim(fs, source.list_partition(fs, partition.path), runtime, before, after)
+        _trim(fs, listing.list_partition(fs, partition.path), runtime, before, after)
 
 
 def _trim(
@@ -187,7 +187,7 @@ def _make_room(fs: FileSystem, partition: Partition, before: int | None, after: 
     Checkpoints come second here: should this be interrupted, the log is short of what they say, and the same trim again
     puts that right.
     """
-    listed = source.list_partition(fs, partition.path)
+    listed = listing.list_partition(fs, partition.path)
     if before is not None and before > derive(fs, listed).end_offset:
         return False
     below = [s for s in listed.segments[:-1] if before is not None and (listed.next_base(s) or 0) <= before]

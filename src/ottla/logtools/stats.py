@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ottla.logtools.source import SegmentFiles, open_if_there
+from ottla.logtools.listing import SegmentFiles, open_if_there
 from ottla.records import batch, kernel
 from ottla.records.compression.codec import Codec
 from ottla.storage import layout

@@ -52,9 +52,8 @@ def walk(
         scan = Scan(file, end, start=start, flags=flags, window_bytes=window_bytes)
         for window in scan:
             last_offset = window.rows[(window.count - 1) * kernel.ROW + kernel.LAST_OFFSET]
-            if (
-                last_offset < max_offset
-            ):  # else its own offset is wrong, and says nothing about those that follow
+            # An offset beyond the limit is wrong itself, and says nothing about the batches that follow.
+            if last_offset < max_offset:
                 min_offset = max(min_offset, last_offset + 1)
             yield window
         start = scan.position

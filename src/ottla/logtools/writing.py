@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ottla.errors import CorruptCheckpointError, LogDirLockedError, StorageError
-from ottla.logtools.source import OFFSET_CHECKPOINTS, SegmentFiles
+from ottla.logtools.listing import OFFSET_CHECKPOINTS, SegmentFiles
 from ottla.names import TopicPartition
 from ottla.records import batch
 from ottla.storage import checkpoint, layout, quarantine

@@ -33,6 +33,7 @@ from ottla.storage import layout
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
 from ottla.storage.log_manager import LogManager
+from ottla.turns import Turns
 
 _logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class Assignments:
         self._under_way = 0
         self._waiting: list[Callable[[], None]] = []
         self._plans: deque[Iterator[None]] = deque()  # the steps of what is to be done, one after the other
-        self._is_going = False
+        self._turns = Turns(runtime, self._take_steps, 0)
         self._to_make: dict[LogDir, list[tuple[Partition, Callable[[], Log]]]] = {}
         self._changed_dirs: set[LogDir] = set()  # their checkpoints name logs that are gone
         self.offline: set[TopicPartition] = set()  # those whose log could not be made, or found
@@ -117,28 +118,24 @@ class Assignments:
     def _begin(self, plan: Iterator[None]) -> None:
         self._under_way += 1
         self._plans.append(plan)
-        if not self._is_going:
-            self._go_on()
+        if len(self._plans) == 1:
+            self._turns.take()
 
-    def _go_on(self) -> None:
-        self._is_going = True
-        steps = 0
-        while self._plans and steps < _AT_ONCE:
-            try:
-                next(self._plans[0])
+    def _take_steps(self) -> Iterator[None]:
+        while self._plans:
+            steps = 0
+            while self._plans and steps < _AT_ONCE:
                 steps += 1
-            except StopIteration:
-                self._plans.popleft()
-                self._step_done()
-            except BaseException:
-                self._plans.popleft()
-                self._is_going = False
-                self._step_done()
-                raise
-        self._make_logs()
-        self._is_going = bool(self._plans)
-        if self._is_going:
-            self._runtime.call_soon(self._go_on)
+                is_over = True
+                try:
+                    is_over = next(self._plans[0], True) is True
+                finally:
+                    if is_over:
+                        self._plans.popleft()
+                        self._step_done()
+            self._make_logs()
+            if self._plans:
+                yield
 
     def when_ready(self, ready: Callable[[], None]) -> None:
         """Call when no partition is being made or deleted any more; now, if none is."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ottla.errors import BrokerError, OffsetOutOfRangeError, PolicyViolationError
 from ottla.names import TopicPartition
+from ottla.replica.epochs import end_of_epoch, known_epochs
 from ottla.replica.hosted import Hosted
 from ottla.replica.lanes import Lanes
 from ottla.replica.partition import Partition
 from ottla.replica.results import DeleteResult, EpochEndResult, OffsetResult
 from ottla.replica.waits import DelayedDeleteRecords, Purgatories
 from ottla.storage.log import reader as log_reader
-from ottla.storage.log.leader_epochs import end_offset_for
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation, TimestampOffset
 from ottla.storage.log_manager import LogManager
@@ -34,14 +35,14 @@ Listed = Callable[[OffsetResult], None]
 Deleted = Callable[[dict[TopicPartition, DeleteResult]], None]
 
 
+@dataclass(eq=False)
 class Offsets:
     """Of the partitions that this broker leads."""
 
-    def __init__(self, hosted: Hosted, purgatories: Purgatories, lanes: Lanes, logs: LogManager) -> None:
-        self._logs = logs
-        self._hosted = hosted
-        self._purgatories = purgatories
-        self._lanes = lanes
+    _hosted: Hosted
+    _purgatories: Purgatories
+    _lanes: Lanes
+    _logs: LogManager
 
     # -- by time
 
@@ -90,8 +91,7 @@ class Offsets:
             partition, log = self._leader(key, current_leader_epoch)
         except BrokerError as error:
             return EpochEndResult(key, error.code)
-        epoch, end_offset = end_offset_for(_epochs(partition, log), leader_epoch, log.end_offset)
-        return EpochEndResult(key, 0, epoch, end_offset)
+        return EpochEndResult(key, 0, *end_of_epoch(partition, log, leader_epoch))
 
     # -- deleting
 
@@ -182,15 +182,6 @@ def _code(key: TopicPartition, error: BaseException | None) -> int:
     return BrokerError.code
 
 
-def _epochs(partition: Partition, log: Log) -> list[tuple[int, int]]:
-    """As they will be written: the current one is not in the log before its first record."""
-    entries, end_offset = log.epochs.entries, log.end_offset
-    if entries and entries[-1][0] >= partition.leader_epoch:
-        return entries
-    # An epoch that wrote nothing leaves no trace.
-    return [*(entry for entry in entries if entry[1] < end_offset), (partition.leader_epoch, end_offset)]
-
-
 def _first_epoch(partition: Partition, log: Log) -> int:
-    epoch, start_offset = _epochs(partition, log)[0]
+    epoch, start_offset = known_epochs(partition, log)[0]
     return epoch if start_offset <= log.start_offset else -1

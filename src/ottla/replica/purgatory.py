@@ -16,17 +16,18 @@ from __future__ import annotations
 import logging
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
-from ottla.replica.timing_wheel import Entry, TimingWheel
 from ottla.runtime import LoopRuntime, Timer
+from ottla.timers import Timers
+from ottla.turns import Turns
 
 K = TypeVar("K", bound=Hashable)
 
 _AT_ONCE = 64  # waiters that are looked at in any case, before the clock is
 _TURN_MS = 2
-_MOVED_AT_ONCE = 2000  # waiters whose time is over, or nearer than it was
 WAITER_WEIGHT = 4  # of a waiter without its keys; each of them weighs 1
 
 _logger = logging.getLogger(__name__)
@@ -35,13 +36,14 @@ _logger = logging.getLogger(__name__)
 class Waiter(Generic[K]):
     """Something that waits. Exactly one of `complete` and `expire` does its work, and that once."""
 
-    __slots__ = ("entry", "is_done", "watched", "weight")
+    __slots__ = ("_answer", "is_done", "timer", "watched", "weight")
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Callable[[], None] | None = None) -> None:
+        self._answer = answer
         self.is_done = False
         self.watched = 0  # lists that it is in
         self.weight = 0
-        self.entry: Entry[Waiter[K]] | None = None
+        self.timer: Timer | None = None
 
     def can_complete(self, key: K | None) -> bool:
         """Whether the wait is over. `key` is what changed; None asks about everything."""
@@ -49,31 +51,31 @@ class Waiter(Generic[K]):
 
     def complete(self) -> None:
         """What it waited for has come."""
-        raise NotImplementedError
+        # Lists of the purgatory may keep this object for a while, but nothing that hangs on its answer.
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer()
 
     def expire(self) -> None:
         """Its time is over."""
-        raise NotImplementedError
+        self.complete()
 
 
 class Purgatory(Generic[K]):
     """Waiters by the keys that they watch."""
 
     def __init__(self, runtime: LoopRuntime, purge_interval: int, max_weight: int = sys.maxsize) -> None:
-        self._runtime = runtime
         self._purge_interval = purge_interval
         self._max_weight = max_weight
         self._weight = 0  # of all that wait
         self._oldest: OrderedDict[Waiter[K], None] = OrderedDict()  # in the order in which they came
         self.watchers: dict[K, list[Waiter[K]]] = {}  # to be looked at from outside, changed only here
-        self._wheel: TimingWheel[Waiter[K]] = TimingWheel(runtime.monotonic_ms())
-        self._timer: Timer | None = None
-        self._timer_ms = 0
+        self._timers = Timers(runtime)
         self._stale = 0  # places in the lists that completed waiters still hold
         # To be looked at, the last of a list first; without a key, their time is over.
         self._late: deque[tuple[K | None, list[Waiter[K]]]] = deque()
         self._late_count = 0
-        self._has_turn = False
+        self._turns = Turns(runtime, self._look_at_late, _TURN_MS)
 
     @property
     def size(self) -> int:
@@ -84,7 +86,7 @@ class Purgatory(Generic[K]):
     @property
     def delayed(self) -> int:
         """Waiters whose time is not over: Kafka's NumDelayedOperations."""
-        return len(self._wheel)
+        return len(self._timers)
 
     def try_complete_else_watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> bool:
         """Complete the waiter if it can be; else keep it for at most `timeout_ms`. True if it is done."""
@@ -97,8 +99,7 @@ class Purgatory(Generic[K]):
     def watch(self, waiter: Waiter[K], keys: Iterable[K], timeout_ms: int) -> None:
         """Keep a waiter that is known to be incomplete."""
         self._enter(waiter, keys)
-        waiter.entry = self._wheel.add(self._runtime.monotonic_ms() + max(0, timeout_ms), waiter)
-        self._arm()
+        waiter.timer = self._timers.call_later(timeout_ms, partial(self._expire, waiter))
         waiter.weight += WAITER_WEIGHT
         self._weight += WAITER_WEIGHT
         self._oldest[waiter] = None
@@ -181,15 +182,13 @@ class Purgatory(Generic[K]):
             if not waiters:
                 late.popleft()
             if key is None:
-                if not waiter.is_done:
-                    self._end(waiter, waiter.expire)
+                self._expire(waiter)
             elif self._try(key, waiter):
                 completed += 1
             elif not waiter.is_done:
                 self.watchers.setdefault(key, []).append(waiter)
-        if late and not self._has_turn:
-            self._has_turn = True
-            self._runtime.call_soon(self._take_turn)
+        if late:
+            self._turns.wake()
         return completed
 
     def _leave(self, key: K | None, waiters: list[Waiter[K]]) -> None:
@@ -199,12 +198,14 @@ class Purgatory(Generic[K]):
             self._late.append((key, waiters))
             self._late_count += len(waiters)
 
-    def _take_turn(self) -> None:
-        self._has_turn = False
-        until_ms = self._runtime.monotonic_ms() + _TURN_MS
-        self._look(_AT_ONCE)
-        while self._late and self._runtime.monotonic_ms() < until_ms:
+    def _look_at_late(self) -> Iterator[None]:
+        while self._late:
             self._look(_AT_ONCE)
+            yield
+
+    def _expire(self, waiter: Waiter[K]) -> None:
+        if not waiter.is_done:
+            self._end(waiter, waiter.expire)
 
     def cancel(self, waiter: Waiter[K]) -> None:
         """Nobody wants its answer any more: neither `complete` nor `expire` will be called."""
@@ -221,9 +222,9 @@ class Purgatory(Generic[K]):
 
     def _finish(self, waiter: Waiter[K]) -> None:
         waiter.is_done = True
-        if waiter.entry is not None:
-            self._wheel.remove(waiter.entry)
-            waiter.entry = None
+        if waiter.timer is not None:
+            waiter.timer.cancel()
+            waiter.timer = None
         self._stale += waiter.watched
         waiter.watched = 0
         if waiter.weight:
@@ -241,21 +242,3 @@ class Purgatory(Generic[K]):
                 self.watchers[key] = left
             else:
                 del self.watchers[key]
-
-    # -- time
-
-    def _arm(self) -> None:
-        """One timer for the whole wheel, and none while it is empty."""
-        due_ms = self._wheel.next_ms()
-        if due_ms is None or (self._timer is not None and self._timer_ms <= due_ms):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = due_ms
-        self._timer = self._runtime.call_later(due_ms - self._runtime.monotonic_ms(), self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        self._leave(None, self._wheel.advance(self._runtime.monotonic_ms(), _MOVED_AT_ONCE))
-        self._look(_AT_ONCE)
-        self._arm()

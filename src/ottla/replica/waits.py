@@ -6,6 +6,7 @@ They keep offsets and the way to answer, never the bytes of a request.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
@@ -74,7 +75,7 @@ class Unreplicated(NamedTuple):
 class DelayedProduce(Waiter[Partition]):
     """A produce with acks=all: done when the high watermark has reached all that it appended."""
 
-    __slots__ = ("_done", "_pending", "_results")
+    __slots__ = ("_pending", "_results")
 
     def __init__(
         self,
@@ -82,10 +83,9 @@ class DelayedProduce(Waiter[Partition]):
         pending: list[Unreplicated],
         done: Callable[[list[AppendResult]], None],
     ) -> None:
-        super().__init__()
+        super().__init__(partial(done, results))
         self._results = results
         self._pending = pending
-        self._done = done
 
     def can_complete(self, key: Partition | None) -> bool:
         self._pending = [
@@ -113,11 +113,6 @@ class DelayedProduce(Waiter[Partition]):
         # The offset stays: what was appended is there, and may yet be replicated.
         self._results[entry.place] = self._results[entry.place]._replace(error_code=code)
 
-    def complete(self) -> None:
-        # Lists of the purgatory may keep this object for a while, but nothing that hangs on its answer.
-        done, self._done = self._done, _ignore
-        done(self._results)
-
     def expire(self) -> None:
         for entry in self._pending:
             self._refuse(entry, RequestTimedOutError.code)
@@ -127,7 +122,7 @@ class DelayedProduce(Waiter[Partition]):
 class DelayedDeleteRecords(Waiter[Partition]):
     """A DeleteRecords: done when the logs of all replicas start where they were told to."""
 
-    __slots__ = ("_done", "_pending", "_results")
+    __slots__ = ("_pending", "_results")
 
     def __init__(
         self,
@@ -135,10 +130,9 @@ class DelayedDeleteRecords(Waiter[Partition]):
         pending: list[tuple[Partition, int]],
         done: Callable[[dict[TopicPartition, DeleteResult]], None],
     ) -> None:
-        super().__init__()
+        super().__init__(partial(done, results))
         self._results = results
         self._pending = pending
-        self._done = done
 
     def can_complete(self, key: Partition | None) -> bool:
         self._pending = [
@@ -157,10 +151,6 @@ class DelayedDeleteRecords(Waiter[Partition]):
         self._results[partition.key] = DeleteResult(0, low_watermark)
         return low_watermark >= offset
 
-    def complete(self) -> None:
-        done, self._done = self._done, _ignore
-        done(self._results)
-
     def expire(self) -> None:
         for partition, _ in self._pending:
             late = self._results[partition.key]
@@ -171,15 +161,14 @@ class DelayedDeleteRecords(Waiter[Partition]):
 class DelayedFetch(Waiter[Partition]):
     """A fetch that found too little: done when there is enough, or when a partition has an error to tell."""
 
-    __slots__ = ("_answer", "_available", "_entries", "_params", "_starts", "_total")
+    __slots__ = ("_available", "_entries", "_params", "_starts", "_total")
 
     def __init__(
         self, params: FetchParams, entries: Sequence[tuple[Partition, FetchEntry]], answer: Callable[[], None]
     ) -> None:
-        super().__init__()
+        super().__init__(answer)
         self._params = params
         self._entries = dict(entries)
-        self._answer = answer
         self._available: dict[Partition, int] = {}
         self._total = 0
         self._starts: dict[Partition, tuple[Segment, int]] = {}  # where the data begins, once it is there
@@ -208,27 +197,11 @@ class DelayedFetch(Waiter[Partition]):
             if start is None:
                 start = self._starts[partition] = log_reader.start_of(log, entry.fetch_offset)
             available = log_reader.bytes_until(log, *start, limit)
-        except (
-            BrokerError,
-            ColdPagesError,
-        ):  # an error is told at once; what takes long to find is read and answered
-            return True
+        except (BrokerError, ColdPagesError):
+            return True  # an error is told at once; what takes long to find is read and answered
         if available is None:
             return True
         available = min(available, entry.max_bytes)
         self._total += available - self._available.get(partition, 0)
         self._available[partition] = available
         return self._total >= self._params.min_bytes
-
-    def complete(self) -> None:
-        answer, self._answer = self._answer, _nothing
-        answer()
-
-    def expire(self) -> None:
-        self.complete()
-
-
-def _ignore(_: object) -> None: ...
-
-
-def _nothing() -> None: ...

@@ -10,20 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.api import pieces, registry
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import NO_RESPONSE, Call
 from ottla.api.produce.runs import ProduceRuns
 from ottla.api.registry import APIS, Api, Handler
 from ottla.api.services import Services
 from ottla.metrics import RequestMetrics
+from ottla.names import Bytes
 from ottla.protocol import codec, frame, messages, produce_kernel
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.decoding import Decode, DecodeSlowly
 from ottla.protocol.frame import Respond, RespondSlowly
+from ottla.slices import Steps
 
-__all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "PENDING", "Dispatcher", "Route", "UnknownRequestError"]
-
-_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT = 0, 1, 3, 8, 12
-_API_VERSIONS = 18
-_HOT = frozenset((_PRODUCE, _FETCH, _METADATA, _OFFSET_COMMIT, _HEARTBEAT))
+_HOT = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_COMMIT, ApiKey.HEARTBEAT))
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +65,22 @@ class Route:
         self.metrics = metrics
         self.large: LargeRoute | None = None
 
+    def encode(self, call: Call, response: Any) -> list[Bytes] | Steps:
+        """The bytes of an answer, or, if it has very many entries, the steps that are left and return them."""
+        if type(response) is bytes:
+            return [response]
+        if response is NO_RESPONSE:
+            return []
+        if self.is_hot and not call.is_large:
+            return self.respond(call.correlation_id, response)
+        steps = self.respond_slowly(call.correlation_id, response)
+        try:
+            next(steps)
+        except StopIteration as end:
+            parts: list[Bytes] = end.value
+            return parts
+        return steps
+
 
 class LargeRoute:
     """The same for a request with very many entries, made when one comes."""
@@ -82,9 +97,10 @@ class LargeRoute:
 
 
 class Dispatcher:
-    """Routes requests. The request log, and the faults of tests, put themselves around the handlers.
+    """Routes requests.
 
-    What is around them may say that it has nothing to do for now.
+    `around` is called in place of each handler, and calls it: the request log, or the faults of a test. It must see
+    every request, so several are never handled as one, except while `is_idle` says that it would do nothing.
     """
 
     def __init__(
@@ -92,15 +108,15 @@ class Dispatcher:
         services: Services,
         clock_ns: Callable[[], int],
         around: Callable[[Route, Call], Any] | None = None,
-        has_nothing_to_do: Callable[[], bool] | None = None,
+        is_idle: Callable[[], bool] | None = None,
     ) -> None:
         self.services = services
         self.clock_ns = clock_ns
         self._around = around
         self._routes: dict[tuple[int, int], Route] = {}
         self._runs = ProduceRuns(services) if produce_kernel.COMPILED else None
-        self._has_nothing_to_do = has_nothing_to_do
-        self.produce_metrics = services.metrics.request(_PRODUCE)
+        self._is_idle = is_idle
+        self.produce_metrics = services.metrics.request(ApiKey.PRODUCE)
 
     def route(self, api_key: int, version: int) -> Route:
         found = self._routes.get((api_key, version))
@@ -112,16 +128,11 @@ class Dispatcher:
         if entry is None:
             raise UnknownRequestError(f"API {api_key} is not served")
         if not entry.min_version <= version <= entry.max_version:
-            if api_key != _API_VERSIONS:
+            if api_key != ApiKey.API_VERSIONS:
                 raise UnknownRequestError(f"{entry.name} v{version} is not served")
             # The one request that must be answered in any version: the client learns from it what to speak.
             return Route(
-                entry,
-                version,
-                lambda _buffer, _position, _room: None,
-                registry.handler(entry),
-                0,
-                metrics,
+                entry, version, lambda _buffer, _position, _room: None, registry.handler(entry), 0, metrics
             )
         route = Route(
             entry,
@@ -142,8 +153,8 @@ class Dispatcher:
 
     @property
     def runs(self) -> ProduceRuns | None:
-        """What does several requests as one, unless something is around the handlers that must see each."""
-        if self._around is not None and (self._has_nothing_to_do is None or not self._has_nothing_to_do()):
+        """What handles several requests as one; None while `around` must see each of them."""
+        if self._around is not None and (self._is_idle is None or not self._is_idle()):
             return None
         return self._runs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from ottla.coordinator.groups.coordinator import Groups
+from ottla.coordinator.groups.coordinator import GroupCoordinator
 from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
 
@@ -20,7 +20,7 @@ LEFT_OUT = "ottla_consumergroup_left_out"
 _SLICE = 500
 
 
-async def render(groups: Groups, replicas: ReplicaManager) -> bytes:
+async def render(groups: GroupCoordinator, replicas: ReplicaManager) -> bytes:
     """The lines of `/metrics` about groups."""
     offsets = [f"# HELP {OFFSET} The offset that a group has committed.", f"# TYPE {OFFSET} gauge"]
     lags = [f"# HELP {LAG} Records that a group has not committed yet.", f"# TYPE {LAG} gauge"]
@@ -45,7 +45,7 @@ async def render(groups: Groups, replicas: ReplicaManager) -> bytes:
     return "\n".join([*offsets, *lags, *told, ""]).encode()
 
 
-def _committed(groups: Groups) -> Iterator[tuple[str, TopicPartition, int]]:
+def _committed(groups: GroupCoordinator) -> Iterator[tuple[str, TopicPartition, int]]:
     """Each group's committed offsets. Between two of them groups may come and go."""
     for state in groups.states():
         for group in list(state.offsets.groups()):

@@ -23,10 +23,7 @@ class HttpServer:
     """Answers GET on two paths, one request a connection."""
 
     def __init__(
-        self,
-        metrics: Metrics,
-        health: Callable[[], tuple[bool, str]],
-        more: Callable[[], Awaitable[bytes]],
+        self, metrics: Metrics, health: Callable[[], tuple[bool, str]], more: Callable[[], Awaitable[bytes]]
     ) -> None:
         self._metrics = metrics
         self._health = health

@@ -13,7 +13,7 @@ from ottla.protocol.buffers import ReceiveBuffers
 from ottla.server.dispatch import Dispatcher
 from ottla.server.large_requests import LargeRequests
 from ottla.server.session import Session
-from ottla.server.turns import Turns
+from ottla.server.turns import SessionTurns
 from ottla.server.unsent import UnsentAnswers
 
 SWEEP_MS = 1_000
@@ -51,7 +51,7 @@ class Listener:
         self._buffers = buffers
         self.budget = buffers.budget
         self.unsent = UnsentAnswers(buffers.budget.limit_bytes // UNSENT_PART)
-        self.turns = Turns(dispatcher.services.runtime)
+        self.turns = SessionTurns(dispatcher.services.runtime)
         self.large = LargeRequests(dispatcher.services.slices, buffers.budget)
         self._metrics = dispatcher.services.metrics
         self._server: asyncio.Server | None = None
@@ -69,11 +69,7 @@ class Listener:
         # In bytes if that goes: for text uvloop loads the tables of international names, a megabyte of them.
         names: Any = [host.encode()] if host and host.isascii() else host or None
         self._server = await loop.create_server(
-            self._session,
-            names,
-            port,
-            backlog=self._config.socket_listen_backlog_size,
-            start_serving=False,
+            self._session, names, port, backlog=self._config.socket_listen_backlog_size, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
         for listening in self._server.sockets:

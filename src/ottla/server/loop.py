@@ -7,23 +7,37 @@ and what it found comes back to the loop.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
 
-from ottla.runtime import Done, Lane, Timer
+from ottla.runtime import Done, Lane, LoopRuntime, RealWorld, Timer
 from ottla.stall_watch import StallWatch
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 _LONG_WORKERS = 64
 
 
-class AsyncRuntime:
-    """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
+class BrokerRuntime(LoopRuntime, Protocol):
+    """What a broker asks of the world: what the floors below may ask, a finer clock, and an end."""
+
+    watch: StallWatch
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        """The clock of intervals. It is read several times a request, so what is handed out is the clock itself."""
+
+    def close(self) -> None:
+        """Wait for what the threads still do. Their results find no one any more."""
+
+    async def stop(self) -> None:
+        """`close`, while the loop goes on."""
+
+
+class AsyncRuntime(RealWorld):
+    """A `BrokerRuntime` on an asyncio loop (uvloop where the broker runs)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
@@ -33,17 +47,9 @@ class AsyncRuntime:
         self._long_pool = ThreadPoolExecutor(_LONG_WORKERS, thread_name_prefix="ottla-long")
         self._lanes: list[ThreadPoolExecutor] = []
 
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
-
-    def sleep_ms(self, ms: float) -> None:
-        time.sleep(ms / 1000)
-
-    def randrange(self, stop: int) -> int:
-        return random.randrange(stop)
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return time.monotonic_ns
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         self._deliver(self._pool.submit(work), done)
@@ -80,33 +86,12 @@ class AsyncRuntime:
         self._lanes.append(pool)
         return _ThreadLane(self, pool)
 
-    def map_blocking(
-        self,
-        work: Callable[[T], R],
-        items: Iterable[T],
-        workers: int,
-        on_done: Callable[[T], None] | None = None,
-    ) -> list[tuple[T, R | None, BaseException | None]]:
-        results: list[tuple[T, R | None, BaseException | None]] = []
-        if workers <= 1:
-            for item in items:
-                results.append((item, *_attempt(work, item)))
-                if on_done:
-                    on_done(item)
-            return results
-        with ThreadPoolExecutor(workers, thread_name_prefix="ottla-map") as pool:
-            futures = {pool.submit(work, item): item for item in items}
-            for future in as_completed(futures):
-                error = future.exception()
-                results.append((futures[future], None if error else future.result(), error))
-                if on_done:
-                    on_done(futures[future])
-        return results
-
     def close(self) -> None:
-        """Wait for what the threads still do. Their results find no one any more."""
         for pool in (*self._lanes, self._pool, self._long_pool):
             pool.shutdown(wait=True)
+
+    async def stop(self) -> None:
+        await self._loop.run_in_executor(None, self.close)
 
 
 class _ThreadLane:
@@ -118,10 +103,3 @@ class _ThreadLane:
 
     def submit(self, work: Callable[[], T], done: Done[T]) -> None:
         self._runtime._deliver(self._pool.submit(work), done)
-
-
-def _attempt(work: Callable[[T], R], item: T) -> tuple[R | None, BaseException | None]:
-    try:
-        return work(item), None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
-        return None, error

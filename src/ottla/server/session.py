@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
-from ottla.api.call import CLOSE_CONNECTION, NO_RESPONSE, PENDING, Call
+from ottla.api.call import CLOSE_CONNECTION, PENDING, Call
 from ottla.names import Bytes
 from ottla.protocol.buffers import ReceiveBuffers
 from ottla.protocol.codec import MAX_ELEMENTS, DecodeError, TooManyElementsError
@@ -20,17 +20,17 @@ from ottla.protocol.connection import FrameReader, ProtocolError
 from ottla.protocol.frame import read_header, take_apart
 from ottla.protocol.message import Message
 from ottla.server.dispatch import Dispatcher, Route, UnknownRequestError
-from ottla.server.large_requests import LargeRequest
+from ottla.server.large_requests import LargeRequest, LargeRequests
+from ottla.server.outbox import Outbox
+from ottla.server.pauses import ANSWERS, ENTRIES, MEMORY, OTHERS, THROTTLE, WORK, WRITING
+from ottla.server.turns import SessionTurns
+from ottla.server.unsent import UnsentAnswers
 from ottla.slices import Steps
 from ottla.stall_watch import RESOLUTION_NS
-
-if TYPE_CHECKING:
-    from ottla.server.listener import Listener
 
 MAX_WAITING_CALLS: Final = 64
 MAX_HELD_BYTES: Final = 256 << 10  # of answers made in one turn before they are given to the transport
 MAX_UNSENT_BYTES: Final = 16 << 10  # of answers that wait in memory before no more is read
-MAX_COPIED_BYTES: Final = 16 << 10  # of small answers that leave together
 # Then other connections have theirs: a megabyte of tiny requests takes a minute. When many have much to do, each gets
 # one request a turn.
 MAX_TURN_NS: Final = 5_000_000
@@ -40,41 +40,48 @@ FEW_ELEMENTS: Final = 500  # of a request that is handled at once
 log = logging.getLogger(__name__)
 
 
+class Owner(Protocol):
+    """The listener, as its sessions see it: what all of them share."""
+
+    turns: SessionTurns
+    large: LargeRequests
+    unsent: UnsentAnswers
+
+    def opened(self, session: Session) -> bool: ...
+
+    def closed(self, session: Session) -> None: ...
+
+
 class Session:
     """A connection. Made by the listener when a client connects."""
 
     def __init__(
-        self, listener: Listener, dispatcher: Dispatcher, buffers: ReceiveBuffers, max_bytes: int
+        self, listener: Owner, dispatcher: Dispatcher, buffers: ReceiveBuffers, max_bytes: int
     ) -> None:
         self._listener = listener
         self._dispatcher = dispatcher
         self._clock_ns = dispatcher.clock_ns
         self._watch = dispatcher.services.watch
         self._reader = FrameReader(buffers, max_bytes, self._fed)
-        self._budget = buffers.budget
         self._unsent = listener.unsent
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Call] = deque()
-        self._out: list[Bytes] = []
-        self._out_bytes = 0
-        self._held_bytes = 0  # of answers that the client has not taken yet, in memory made for them
-        self._large: LargeRequest | None = None  # that is being worked on
+        self._outbox = Outbox(buffers.budget)
+        self._large: LargeRequest | None = None  # the request with very many entries that is being handled
         self._in_turn = False  # responses made now leave together when the turn ends
-        self._paused_for: set[str] = set()
+        self._paused_for = 0  # the reasons of pauses.py
         self.is_closing = False
         self._has_ended = False
         self.address = "?"
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
-        self.producer_ids = 0  # that it was given
+        self.producer_ids = 0  # given to this client
         self.active_ns = 0  # when the last bytes came or went
         self.received_bytes = 0
         self.seen_bytes = 0  # of them, when the listener last looked at an unfinished frame
-        self.late_ns = 0  # since when that comes too slowly; 0: it does not
+        self.late_ns = 0  # since when its unfinished frame comes too slowly; 0: it does not
         self._done_ns = 0  # when a handler was last through
-        self.frame_began_ns = (
-            0  # when the first byte of a frame came that is still incomplete; 0: there is none
-        )
+        self.frame_began_ns = 0  # when the first byte of an incomplete frame came; 0: there is none
 
     # -- the transport calls these
 
@@ -105,47 +112,45 @@ class Session:
 
     def _take_frames(self) -> None:
         """Handle every request that has come whole, until there is a reason to pause; the rest is kept."""
-        reader, paused_for = self._reader, self._paused_for
+        reader = self._reader
         self._in_turn = True
         done_ns = self.active_ns
         try:
-            while not paused_for:
+            while not self._paused_for:
                 if not self._take_run():
                     view = reader.next_frame()
                     if view is None or self.is_closing:
                         break
                     self._receive(view, self.active_ns, done_ns)
                 done_ns = self._done_ns
-                if self._out_bytes > MAX_HELD_BYTES:
+                if self._outbox.size_bytes > MAX_HELD_BYTES:
                     self._flush()
                 if done_ns - self.active_ns > MAX_TURN_NS or (reader.is_partial and self._watch.is_long()):
                     self._leave_to_others()
                 if len(self._waiting) >= MAX_WAITING_CALLS:
-                    self._pause("answers")
+                    self._pause(ANSWERS)
             else:
                 reader.park()
         except (DecodeError, ProtocolError, UnknownRequestError) as error:
             self.refuse(str(error))
         finally:
             self._in_turn = False
-        if self._out:
-            self._flush()
+        self._flush()
         if reader.is_starved:
-            self._pause("memory")
-        if paused_for or not reader.is_partial:
+            self._pause(MEMORY)
+        if self._paused_for or not reader.is_partial:
             self.frame_began_ns = 0  # while the broker does not read, the client cannot be late
         elif not self.frame_began_ns:
             self.frame_began_ns = self.active_ns
 
     def pause_writing(self) -> None:
-        self._pause("writing")
+        self._pause(WRITING)
 
     def resume_writing(self) -> None:
         self._watch.enter()
         self._unsent.let_go(self)
-        if self._held_bytes:
-            self._let_go()
-        self._resume("writing")
+        self._outbox.release()
+        self._resume(WRITING)
         self._watch.leave(self)
 
     def eof_received(self) -> bool:
@@ -169,8 +174,7 @@ class Session:
         self._reader.close()
         if self._paused_for:
             self._unsent.let_go(self)
-        if self._held_bytes:
-            self._let_go()
+        self._outbox.release()
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.is_open = False
@@ -192,22 +196,19 @@ class Session:
         dispatcher = self._dispatcher
         api_key, version, correlation_id, client_id, position = read_header(view)
         route = dispatcher.route(api_key, version)
-        if len(view) <= SMALL_FRAME_BYTES:
-            request = route.decode(view, position, MAX_ELEMENTS)
-        else:
-            try:
-                request = route.decode(view, position, FEW_ELEMENTS)
-            except TooManyElementsError:
-                call = Call(api_key, version, correlation_id, client_id, None, self, route)
-                self._receive_large(call, view, position, now_ns)
-                return
-        call = Call(api_key, version, correlation_id, client_id, request, self, route)
+        call = Call(api_key, version, correlation_id, client_id, None, self, route)
         call.size_bytes = len(view)
         call.received_ns = now_ns
+        max_elements = MAX_ELEMENTS if len(view) <= SMALL_FRAME_BYTES else FEW_ELEMENTS
+        try:
+            call.request = route.decode(view, position, max_elements)
+        except TooManyElementsError:
+            self._receive_large(call, view, position)
+            return
         self._waiting.append(call)
         self.handle(call, route)
         if call.is_slow and not call.is_answered:
-            self._pause("work")
+            self._pause(WORK)
         if self._done_ns - before_ns > RESOLUTION_NS:
             self._watch.note(call, self._done_ns - before_ns)
 
@@ -225,17 +226,15 @@ class Session:
         elif not call.is_answered:
             call.local_done_ns = self._done_ns = self._clock_ns()
 
-    def _receive_large(self, call: Call, view: memoryview, position: int, now_ns: int) -> None:
+    def _receive_large(self, call: Call, view: memoryview, position: int) -> None:
         """A request with very many entries: it is read and handled in slices, and no other meanwhile."""
         large = self._listener.large
-        self._pause("entries")
+        self._pause(ENTRIES)
         self._done_ns = self._clock_ns()
         if not large.has_room(len(view)):
             self._reader.put_back(view)
-            large.wait(lambda: self._resume("entries"))
+            large.wait(lambda: self._resume(ENTRIES))
             return
-        call.size_bytes = len(view)
-        call.received_ns = now_ns
         self._waiting.append(call)
         self._large = LargeRequest(large, self, call, self._reader.keep(view))
         self._large.begin(self._dispatcher.large(call.route), position)
@@ -254,48 +253,36 @@ class Session:
         self._dispatcher.produce_metrics.record_run(
             taken.count, self.active_ns, started_ns, done_ns, reader.skip_to(taken.stop), size_bytes
         )
-        self._out.append(taken.answers)
-        self._out_bytes += size_bytes
+        self._outbox.parts.append(taken.answers)
+        self._outbox.size_bytes += size_bytes
         return True
 
     def answered(self, call: Call, response: Any) -> None:
         """Called once for each call, now or later."""
-        call.on_closed = None  # it leads back to the call: garbage that nobody has to look for
+        call.on_closed = None  # it refers to the call: a cycle that only the collector would free
         if not call.is_open or self.is_closing:
             return
         if response is CLOSE_CONNECTION:
             self.close()
             return
         route: Route = call.route
-        if type(response) is bytes:
-            parts: list[Bytes] = [response]
-        elif response is NO_RESPONSE:
-            parts = []
+        try:
+            encoded = route.encode(call, response)
+        except Exception:
+            name = route.api.name
+            log.exception("the answer to %s v%d from %s cannot be sent", name, call.version, self.address)
+            self.close()
+            return
+        if isinstance(encoded, list):
+            self._encoded(call, encoded)
         else:
-            try:
-                if route.is_hot and not call.is_large:
-                    parts = route.respond(call.correlation_id, response)
-                else:
-                    steps = route.respond_slowly(call.correlation_id, response)
-                    try:
-                        next(steps)
-                    except StopIteration as end:
-                        parts = end.value
-                    else:
-                        self._encode_slowly(call, steps, response)
-                        return
-            except Exception:
-                name = route.api.name
-                log.exception("the answer to %s v%d from %s cannot be sent", name, call.version, self.address)
-                self.close()
-                return
-        self._encoded(call, parts)
+            self._encode_slowly(call, encoded, response)
 
     def _encode_slowly(self, call: Call, steps: Steps, response: Message) -> None:
         """An answer with very many entries becomes bytes in slices; no more is read meanwhile."""
         call.is_slow = True
         self._done_ns = self._clock_ns()
-        self._pause("work")
+        self._pause(WORK)
         slices = self._dispatcher.services.slices
 
         def done(parts: list[Bytes]) -> None:
@@ -315,71 +302,48 @@ class Session:
             self._watch.answered = call
         call.parts = parts
         call.answer_bytes = size_bytes = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        route.metrics.record(
-            call.received_ns,
-            call.started_ns,
-            call.local_done_ns or now_ns,
-            now_ns,
-            call.size_bytes,
-            size_bytes,
-        )
+        done_ns = call.local_done_ns or now_ns
+        route.metrics.record(call.received_ns, call.started_ns, done_ns, now_ns, call.size_bytes, size_bytes)
         if call.throttle_ms > 0:
             self._mute(call.throttle_ms)
         if call is self._waiting[0]:
             self._release_answers()
-        if call.is_slow and "work" in self._paused_for and not self._in_turn:
-            self._resume("work")
+        if call.is_slow and self._paused_for & WORK and not self._in_turn:
+            self._resume(WORK)
         if self._large is not None and self._large.call is call:
             self._large.end()
             self._large = None
-            self._resume("entries")
+            self._resume(ENTRIES)
 
     def _release_answers(self) -> None:
         """Everything at the head of the line that has its answer leaves."""
         waiting = self._waiting
         while waiting and (parts := waiting[0].parts) is not None:
-            call = waiting.popleft()
-            self._out_bytes += call.answer_bytes
-            self._out += parts
-            call.parts = None
-            if call.held_bytes:
-                self._held_bytes += call.held_bytes
-                self._budget.hold(call.held_bytes)
+            self._outbox.put(waiting.popleft(), parts)
         if self._in_turn:
             return
-        if self._out:
-            self._flush()
-        if "answers" in self._paused_for and len(waiting) < MAX_WAITING_CALLS:
-            self._resume("answers")
+        self._flush()
+        if self._paused_for & ANSWERS and len(waiting) < MAX_WAITING_CALLS:
+            self._resume(ANSWERS)
 
     def _flush(self) -> None:
-        out, size_bytes = self._out, self._out_bytes
-        self._out, self._out_bytes = [], 0
-        if self._transport is None or self.is_closing:
+        if not self._outbox.parts:
             return
-        if size_bytes <= MAX_COPIED_BYTES:
-            self._transport.write(b"".join(out))  # cheaper than handing them over one by one
+        sent = self._outbox.flush(None if self.is_closing else self._transport)
+        if self._paused_for & WRITING:
+            self._unsent.hold(self, sent)
         else:
-            self._transport.writelines(out)
-        if "writing" in self._paused_for:
-            self._unsent.hold(self, out)
-        elif self._held_bytes:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """What was made for this client's answers has gone."""
-        held_bytes, self._held_bytes = self._held_bytes, 0
-        self._budget.let_go(held_bytes)
+            self._outbox.release()
 
     # -- pausing and ending
 
-    def _pause(self, reason: str) -> None:
+    def _pause(self, reason: int) -> None:
         if not self._paused_for and self._transport is not None and not self.is_closing:
             self._transport.pause_reading()
-        self._paused_for.add(reason)
+        self._paused_for |= reason
 
-    def _resume(self, reason: str) -> None:
-        self._paused_for.discard(reason)
+    def _resume(self, reason: int) -> None:
+        self._paused_for &= ~reason
         if self._paused_for or self._transport is None or self.is_closing:
             return
         self.active_ns = self._clock_ns()
@@ -388,7 +352,7 @@ class Session:
             self._transport.resume_reading()
 
     def _leave_to_others(self) -> None:
-        self._pause("others")
+        self._pause(OTHERS)
         self._listener.turns.append(self)
 
     def take_turn(self) -> None:
@@ -396,15 +360,15 @@ class Session:
         if self._transport is None:
             self._end()
         else:
-            self._resume("others")
+            self._resume(OTHERS)
 
     def _fed(self) -> None:
         """There is memory for the rest of the frame that is coming in."""
-        self._resume("memory")
+        self._resume(MEMORY)
 
     def _mute(self, throttle_ms: int) -> None:
-        self._pause("throttle")
-        self._dispatcher.services.runtime.call_later(throttle_ms, lambda: self._resume("throttle"))
+        self._pause(THROTTLE)
+        self._dispatcher.services.runtime.call_later(throttle_ms, lambda: self._resume(THROTTLE))
 
     def refuse(self, why: str) -> None:
         """End the connection because of what was received."""
@@ -414,8 +378,7 @@ class Session:
     def close(self) -> None:
         """End the connection; what was answered before still leaves, if the client takes it."""
         if self._transport is not None and not self.is_closing:
-            if self._out:
-                self._flush()
+            self._flush()
             self.is_closing = True
             self._transport.close()
 

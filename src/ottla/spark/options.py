@@ -39,9 +39,8 @@ class ReadOptions:
     """What to read, from where to where, and how."""
 
     paths: tuple[str, ...] = ()
-    kafka: dict[str, str] = field(
-        default_factory=dict
-    )  # a client's settings, without the "kafka." before them
+    # A client's settings, without the "kafka." before them.
+    kafka: dict[str, str] = field(default_factory=dict)
     assign: tuple[TopicPartition, ...] = ()
     subscribe: tuple[str, ...] = ()
     subscribe_pattern: str | None = None
@@ -100,43 +99,28 @@ def read_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadOp
     options = _known(given, {WRITE, BATCH if is_stream else STREAM})
     kafka = _client_settings(options)
     paths = _paths(options)
-    if not paths and "bootstrap.servers" not in kafka:
-        raise ConfigError("nothing to read from: give path (a data directory) or kafka.bootstrap.servers")
-    chosen = [name for name in ("assign", "subscribe", "subscribePattern") if name.lower() in options]
-    if len(chosen) > 1:
-        raise ConfigError(f"{' and '.join(chosen)} contradict each other; give one of them")
-    if not chosen and not paths:
-        raise ConfigError("no topics: give subscribe, subscribePattern or assign")
-    isolation = kafka.get("isolation.level", "read_uncommitted")
-    if isolation not in ("read_committed", "read_uncommitted"):
-        raise ConfigError(f"kafka.isolation.level is read_committed or read_uncommitted, not {isolation}")
-    mode = options.get("mode", "failfast").lower()
-    if mode not in ("failfast", "permissive"):
-        raise ConfigError(f"mode is failfast or permissive, not {mode}")
-    if "quarantinepath" in options and mode != "permissive":
+    _check_topics(options, has_paths=bool(paths), has_brokers="bootstrap.servers" in kafka)
+    isolation = _one_of(kafka, "isolation.level", "read_uncommitted", "read_committed", prefix="kafka.")
+    permissive = _one_of(options, "mode", "failfast", "permissive") == "permissive"
+    if "quarantinepath" in options and not permissive:
         raise ConfigError(
             "quarantinePath needs mode=permissive: in mode failfast the first corrupt batch ends the read"
         )
-    permissive = mode == "permissive"
-    strategy = options.get("startingoffsetsbytimestampstrategy", "error").lower()
-    if strategy not in ("error", "latest"):
-        raise ConfigError(f"startingOffsetsByTimestampStrategy is error or latest, not {strategy}")
-    target = _bytes(options, "targetBytesPerPartition")
-    assign = offsets.parse_partitions(options["assign"], "assign") if "assign" in options else ()
     return ReadOptions(
         paths=paths,
         kafka=kafka,
-        assign=assign,
+        assign=offsets.parse_partitions(options["assign"], "assign") if "assign" in options else (),
         subscribe=_names(options.get("subscribe", "")),
         subscribe_pattern=_pattern(options.get("subscribepattern")),
         starting=_starting(options, is_stream),
         ending=_ending(options),
-        late_start_is_latest=strategy == "latest",
+        late_start_is_latest=_one_of(options, "startingOffsetsByTimestampStrategy", "error", "latest")
+        == "latest",
         fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
         read_committed=isolation == "read_committed",
         min_partitions=_positive(options, "minPartitions"),
         max_records_per_partition=_positive(options, "maxRecordsPerPartition"),
-        target_bytes_per_partition=target if target is not None else _DEFAULT_SPLIT_BYTES,
+        target_bytes_per_partition=_bytes(options, "targetBytesPerPartition") or _DEFAULT_SPLIT_BYTES,
         max_offsets_per_trigger=_positive(options, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_bytes(options, "maxBytesPerTrigger"),
         min_offsets_per_trigger=_positive(options, "minOffsetsPerTrigger"),
@@ -150,7 +134,6 @@ def read_options(given: Mapping[str, str], *, is_stream: bool = False) -> ReadOp
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
     """The options of df.write or df.writeStream."""
-    options = {name.lower(): value for name, value in given.items()}
     for name in given:
         option = BY_NAME.get(name.lower())
         if option is not None and WRITE not in option.where:
@@ -188,6 +171,16 @@ def _client_settings(options: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError("kafka.bootstrap.servers and bootstrap.servers differ; give one of them")
         settings["bootstrap.servers"] = plain
     return settings
+
+
+def _check_topics(options: Mapping[str, str], *, has_paths: bool, has_brokers: bool) -> None:
+    if not has_paths and not has_brokers:
+        raise ConfigError("nothing to read from: give path (a data directory) or kafka.bootstrap.servers")
+    chosen = [name for name in ("assign", "subscribe", "subscribePattern") if name.lower() in options]
+    if len(chosen) > 1:
+        raise ConfigError(f"{' and '.join(chosen)} contradict each other; give one of them")
+    if not chosen and not has_paths:
+        raise ConfigError("no topics: give subscribe, subscribePattern or assign")
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -290,6 +283,13 @@ def _columns(options: Mapping[str, str], *, with_corrupt: bool) -> tuple[str, ..
         if name not in (*every, HEADERS):
             raise ConfigError(f"columns: there is no column {name}; there are {', '.join((*every, HEADERS))}")
     return asked or every
+
+
+def _one_of(options: Mapping[str, str], name: str, default: str, other: str, prefix: str = "") -> str:
+    text = options.get(name.lower(), default)
+    if text.lower() not in (default, other):
+        raise ConfigError(f"{prefix}{name} is {default} or {other}, not {text}")
+    return text.lower()
 
 
 def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -18,9 +18,8 @@ from ottla.server.loop import AsyncRuntime
 
 T = TypeVar("T")
 
-SETTLE_S = (
-    10.0  # a broker under load always has something under way; then moving the clock does not wait for ever
-)
+# A broker under load always has something under way; then moving the clock does not wait for ever.
+SETTLE_S = 10.0
 
 
 class ShiftedTime:
@@ -53,6 +52,10 @@ class ShiftedRuntime(AsyncRuntime):
 
     def monotonic_ms(self) -> int:
         return self._shifted.monotonic_ns() // 1_000_000
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return self._shifted.monotonic_ns
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         timer = _Timer(

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from ottla.names import Bytes
+from collections.abc import Callable
+from typing import Any
+
 from ottla.storage.fs import RealFile, RealFileSystem
 
 
 class KilledError(BaseException):
     """Raised in a broker that has been killed, wherever it would still change a file. Nothing may handle it."""
+
+
+def _while_alive(operation: Callable[..., None]) -> Any:
+    """The same operation, unless its broker has been killed."""
+
+    def operate(self: MortalFileSystem | _MortalFile, *arguments: Any) -> None:
+        self.check_alive()
+        operation(self, *arguments)
+
+    return operate
 
 
 class MortalFileSystem(RealFileSystem):
@@ -31,21 +43,10 @@ class MortalFileSystem(RealFileSystem):
         file._fd = -1  # it is the other's now
         return mortal
 
-    def rename(self, source: str, target: str) -> None:
-        self.check_alive()
-        super().rename(source, target)
-
-    def unlink(self, path: str) -> None:
-        self.check_alive()
-        super().unlink(path)
-
-    def make_dir(self, path: str) -> None:
-        self.check_alive()
-        super().make_dir(path)
-
-    def remove_dir(self, path: str) -> None:
-        self.check_alive()
-        super().remove_dir(path)
+    rename = _while_alive(RealFileSystem.rename)
+    unlink = _while_alive(RealFileSystem.unlink)
+    make_dir = _while_alive(RealFileSystem.make_dir)
+    remove_dir = _while_alive(RealFileSystem.remove_dir)
 
 
 class _MortalFile(RealFile):
@@ -55,18 +56,10 @@ class _MortalFile(RealFile):
         super().__init__(path, fd)
         self._system = system
 
-    def pwrite(self, data: Bytes, position: int) -> None:
+    def check_alive(self) -> None:
         self._system.check_alive()
-        super().pwrite(data, position)
 
-    def truncate(self, size: int) -> None:
-        self._system.check_alive()
-        super().truncate(size)
-
-    def allocate(self, size: int) -> None:
-        self._system.check_alive()
-        super().allocate(size)
-
-    def sync(self) -> None:
-        self._system.check_alive()
-        super().sync()
+    pwrite = _while_alive(RealFile.pwrite)
+    truncate = _while_alive(RealFile.truncate)
+    allocate = _while_alive(RealFile.allocate)
+    sync = _while_alive(RealFile.sync)

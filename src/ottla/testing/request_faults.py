@@ -13,13 +13,11 @@ from typing import Any
 from ottla.api.call import CLOSE_CONNECTION, Call, Peer
 from ottla.api.registry import APIS
 from ottla.api.services import Services
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.server.dispatch import Dispatcher, Route
 from ottla.server.intercepted import Intercepted
 from ottla.testing.error_answers import error_answer, fail_topics
-
-_PRODUCE = 0
-_METADATA = 3
 
 
 @dataclass
@@ -130,10 +128,10 @@ class _FaultyHandlers:
         return CLOSE_CONNECTION
 
     def _fail(self, route: Route, call: Call, code: ErrorCode) -> Any:
-        if call.api_key == _METADATA:
+        if call.api_key == ApiKey.METADATA:
             self._replace_answer(call, lambda response: fail_topics(response, code))
             return route.handle(self._services, call, call.request)
-        if call.api_key == _PRODUCE and call.request.acks == 0:
+        if call.api_key == ApiKey.PRODUCE and call.request.acks == 0:
             return CLOSE_CONNECTION
         return error_answer(call.api_key, call.request, code)
 

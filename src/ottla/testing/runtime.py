@@ -7,10 +7,9 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TypeVar
 
-from ottla.runtime import Done, Lane, Timer
+from ottla.runtime import Done, Lane, Timer, attempt, map_in_turn
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,9 +63,9 @@ class SimulatedRuntime:
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         if not self._queued:
-            done(*_attempt(work))
+            done(*attempt(work))
         else:
-            self._queue.append(lambda: done(*_attempt(work)))
+            self._queue.append(lambda: done(*attempt(work)))
 
     def run_long(self, work: Callable[[], T], done: Done[T]) -> None:
         self.run_blocking(work, done)
@@ -97,12 +96,7 @@ class SimulatedRuntime:
         workers: int,
         on_done: Callable[[T], None] | None = None,
     ) -> list[tuple[T, R | None, BaseException | None]]:
-        results: list[tuple[T, R | None, BaseException | None]] = []
-        for item in items:
-            results.append((item, *_attempt(partial(work, item))))
-            if on_done:
-                on_done(item)
-        return results
+        return map_in_turn(work, items, on_done)
 
     # -- what an event loop offers
 
@@ -152,10 +146,3 @@ class _Lane:
 
     def submit(self, work: Callable[[], T], done: Done[T]) -> None:
         self._runtime.run_blocking(work, done)
-
-
-def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    try:
-        return work(), None
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's result
-        return None, error

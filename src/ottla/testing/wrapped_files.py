@@ -3,10 +3,22 @@ from these two classes, and changes what it is about."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.names import Bytes
 from ottla.storage.fs import File, FileSystem
 
 LOOK = "look"  # the kind of operations that only ask what is there
+
+
+def _passed_on(name: str, kind: str | None = None) -> Any:
+    """A method that announces an operation on a path, and has the wrapped file system do it."""
+
+    def operate(self: WrappedFileSystem, path: str, *more: str) -> Any:
+        self.before(kind or name, path)
+        return getattr(self._inner, name)(path, *more)
+
+    return operate
 
 
 class WrappedFileSystem:
@@ -27,73 +39,26 @@ class WrappedFileSystem:
         self.before("create" if create and not self._inner.exists(path) else "open", path)
         return self.wrapped(self._inner.open(path, write=write, create=create))
 
-    def read_bytes(self, path: str) -> bytes:
-        self.before("read", path)
-        return self._inner.read_bytes(path)
-
-    def list_dir(self, path: str) -> list[str]:
-        self.before("list_dir", path)
-        return self._inner.list_dir(path)
-
-    def exists(self, path: str) -> bool:
-        self.before(LOOK, path)
-        return self._inner.exists(path)
-
-    def is_dir(self, path: str) -> bool:
-        self.before(LOOK, path)
-        return self._inner.is_dir(path)
-
-    def is_link(self, path: str) -> bool:
-        self.before(LOOK, path)
-        return self._inner.is_link(path)
-
-    def identity(self, path: str) -> int:
-        self.before(LOOK, path)
-        return self._inner.identity(path)
-
-    def size(self, path: str) -> int:
-        self.before(LOOK, path)
-        return self._inner.size(path)
-
-    def modified_ms(self, path: str) -> int:
-        self.before(LOOK, path)
-        return self._inner.modified_ms(path)
-
-    def rename(self, source: str, target: str) -> None:
-        self.before("rename", source)
-        self._inner.rename(source, target)
-
-    def unlink(self, path: str) -> None:
-        self.before("unlink", path)
-        self._inner.unlink(path)
-
-    def make_dir(self, path: str) -> None:
-        self.before("make_dir", path)
-        self._inner.make_dir(path)
-
-    def remove_dir(self, path: str) -> None:
-        self.before("remove_dir", path)
-        self._inner.remove_dir(path)
-
-    def sync_dir(self, path: str) -> None:
-        self.before("sync_dir", path)
-        self._inner.sync_dir(path)
-
-    def space(self, path: str) -> tuple[int, int]:
-        self.before("space", path)
-        return self._inner.space(path)
-
-    def lock(self, path: str) -> File | None:
-        self.before("lock", path)
-        return self._inner.lock(path)
-
-    def is_locked(self, path: str) -> bool:
-        self.before(LOOK, path)
-        return self._inner.is_locked(path)
+    read_bytes = _passed_on("read_bytes", "read")
+    list_dir = _passed_on("list_dir")
+    exists = _passed_on("exists", LOOK)
+    is_dir = _passed_on("is_dir", LOOK)
+    is_link = _passed_on("is_link", LOOK)
+    identity = _passed_on("identity", LOOK)
+    size = _passed_on("size", LOOK)
+    modified_ms = _passed_on("modified_ms", LOOK)
+    is_locked = _passed_on("is_locked", LOOK)
+    rename = _passed_on("rename")
+    unlink = _passed_on("unlink")
+    make_dir = _passed_on("make_dir")
+    remove_dir = _passed_on("remove_dir")
+    sync_dir = _passed_on("sync_dir")
+    space = _passed_on("space")
+    lock = _passed_on("lock")
 
 
 class WrappedFile:
-    """Wraps a `File` of it."""
+    """Wraps a `File` that such a file system has opened."""
 
     def __init__(self, system: WrappedFileSystem, inner: File) -> None:
         self.path = inner.path

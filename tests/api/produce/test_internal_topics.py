@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from ottla import names
 from ottla.api.produce.produce import ADMIN_CLIENT_ID
-from ottla.internal_topics.group_records import GroupCodec, GroupMetadata, GroupValue
-from ottla.internal_topics.transaction_records import Transaction, TransactionCodec, TransactionRecord
+from ottla.internal_topics.group_records import GroupMetadata, GroupRecordFormat, GroupValue
+from ottla.internal_topics.transaction_records import Transaction, TransactionRecord, TransactionRecordFormat
 from ottla.records.builder import NewRecord, build_batch
 from ottla.testing.embedded import EmbeddedBroker
 from tests.logtools.making import check, open_manager
@@ -21,7 +21,9 @@ from tests.logtools.making import check, open_manager
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 GROUP_KEY = pack(">hh1s", 2, 1, b"g")
 POISON = pack(">hhihhqi", 3, -1, 1, -1, -1, 0, 0)  # a group whose protocol type is null
-ODD_STATE = bytearray(TransactionCodec().encode(TransactionRecord("t", Transaction(1, 0, 1000)))[1] or b"")
+ODD_STATE = bytearray(
+    TransactionRecordFormat().encode(TransactionRecord("t", Transaction(1, 0, 1000)))[1] or b""
+)
 ODD_STATE[16] = 99
 
 
@@ -79,8 +81,13 @@ def test_a_record_that_cannot_be_understood_is_refused(
 
 def test_a_record_that_can_be_understood_is_taken(broker: EmbeddedBroker) -> None:
     value = GroupValue("consumer", 1, None, None, 0, ())
-    assert write(broker, OFFSETS, *GroupCodec().encode(GroupMetadata("written by hand", value))) is None
-    assert write(broker, TRANSACTIONS, *TransactionCodec().encode(TransactionRecord("gone", None))) is None
+    assert (
+        write(broker, OFFSETS, *GroupRecordFormat().encode(GroupMetadata("written by hand", value))) is None
+    )
+    assert (
+        write(broker, TRANSACTIONS, *TransactionRecordFormat().encode(TransactionRecord("gone", None)))
+        is None
+    )
 
 
 @pytest.mark.parametrize("value", [POISON, POISON[:7]])

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.api.access import Operation, Resource
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Producer, Result
+from ottla.coordinator.result import CommandResult, Producer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.offset_commit import (
@@ -273,7 +273,7 @@ def txn_commit(world: World, offset: int, producer: Producer = PRODUCER, **field
     )
     answers: list[Any] = []
 
-    def command(state: GroupState, now_ms: int) -> Result[Any]:
+    def command(state: GroupState, now_ms: int) -> CommandResult[Any]:
         return state.txn_offset_commit(request, [("t", None, [(0, offset, -1, "")])], now_ms)
 
     world.services.groups.run(GROUP, command, lambda codes, error: answers.append(error or codes))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.coordinator.offsets import room
-from ottla.coordinator.offsets.committed import TEXT_BYTES, Offsets, Total
+from ottla.coordinator.offsets.committed import TEXT_BYTES, CommittedOffsets, Total
 from ottla.internal_topics.commit_kernel import CommittedOffset
 from ottla.internal_topics.group_records import OffsetCommit, OffsetCommits
 from ottla.protocol.errors import ErrorCode
@@ -72,7 +72,7 @@ steps = st.lists(
 @given(steps)
 def test_the_weight_of_offsets_is_that_of_what_is_kept(history: list[tuple[Any, ...]]) -> None:
     total = Total()
-    offsets = Offsets(total)
+    offsets = CommittedOffsets(total)
     for at, (kind, *step) in enumerate(history):
         if kind == "many":
             group, topic, wanted, producer_id = step

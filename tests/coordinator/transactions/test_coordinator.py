@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.cluster import controller
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.coordinator.transactions.coordinator import TRANSACTIONS_TOPIC
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, MAX_EPOCH, Expected, completed, ended
 from ottla.coordinator.transactions.verification import Verifier
@@ -128,7 +128,7 @@ def _change(txns: Transacting, change: Callable[[Transaction], Transaction]) -> 
 
     def command(state: Any, now_ms: int) -> Any:
         changed = change(state.transactions[ID])
-        return Result(changed, [TransactionRecord(ID, changed)])
+        return CommandResult(changed, [TransactionRecord(ID, changed)])
 
     txns.services.transactions.run(ID, command, lambda response, error: done.append(error or response))
     txns.runtime.run_pending()

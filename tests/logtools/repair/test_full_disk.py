@@ -11,16 +11,16 @@ import pytest
 
 from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.offline import measure, trim
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.logtools.writing import NoSpaceError
 from ottla.records.builder import NewRecord, build_batch
 from ottla.storage import layout, losses
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.full_disk import FullDisk
 from ottla.testing.history import Image
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.full_disk import FullDisk
 from tests.reliability.mishaps import DIRECTORY, PARTITION, in_the_log, world
 from tests.reliability.model import Written
 from tests.reliability.scenarios import LOG_DIR, TOPIC_ID, Writer, open_manager

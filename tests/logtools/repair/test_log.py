@@ -14,11 +14,11 @@ from ottla.cli.log import repair as log_repair
 from ottla.config import LogConfig
 from ottla.errors import CorruptRecordError, LogDirLockedError, OffsetOutOfRangeError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.offline import compact, first_offset_at, measure, reindex, trim
 from ottla.logtools.repair.checkpoints import apply_checkpoints, plan_checkpoints
 from ottla.logtools.repair.log import bound_by, repair_log
 from ottla.logtools.repair.plan import RepairPlan, Step, plan_repair
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.data_dir import surroundings
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.names import TopicPartition

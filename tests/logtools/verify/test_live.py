@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.logtools.findings import DEFECT
-from ottla.logtools.source import OFFSET_CHECKPOINTS, resolve
+from ottla.logtools.listing import OFFSET_CHECKPOINTS, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.storage import layout
 from ottla.storage.fs import RealFileSystem

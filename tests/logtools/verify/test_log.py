@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.logtools.findings import Finding
-from ottla.logtools.source import Partition, resolve
+from ottla.logtools.listing import Partition, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.records import batch
 from ottla.records.builder import NewRecord, build_batch

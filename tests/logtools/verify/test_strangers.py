@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.log import repair as log_repair
+from ottla.logtools.listing import list_partition, resolve
 from ottla.logtools.repair.names import put_in_place
-from ottla.logtools.source import list_partition, resolve
 from ottla.logtools.verify.find_strangers import find_strangers
 from ottla.records import batch
 from ottla.records.record import read_batches

@@ -10,7 +10,7 @@ import pytest
 
 from ottla.cli.log import repair as log_repair
 from ottla.cli.log import verify as log_verify
-from ottla.logtools.source import NotALogError, resolve
+from ottla.logtools.listing import NotALogError, resolve
 from ottla.logtools.verify.data_dir import verify
 from ottla.storage.fs import RealFile, RealFileSystem
 from tests.logtools.making import check

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from types import TracebackType
+from typing import Self
 
+from tests.reliability.attacks.beside import Beside
 from tests.reliability.attacks.brokers import Attacked
 from tests.server.wire import FETCH, PRODUCE, Wire, fetch, produce, records
 
@@ -14,39 +14,25 @@ PAUSE_S = 0.005
 TURN_MS = 40.0  # of processor time that one turn may take: most take 10, and twice that on a loaded machine
 
 
-class Neighbour:
+class Neighbour(Beside):
     """Writes a record to its own topic and reads it back, again and again, while the block lasts."""
 
     def __init__(self, broker: Attacked) -> None:
+        super().__init__()
         self._broker = broker
-        self._stop = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._live, name="neighbour")
         self.rounds = 0
         self.longest_s = 0.0
 
-    def __enter__(self) -> Neighbour:
+    def __enter__(self) -> Self:
         self._broker.create_topic(TOPIC)
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-        if kind is None and self._error is not None:
-            raise AssertionError("the good client was not served") from self._error
-
-    def _live(self) -> None:
-        try:
-            with Wire(self._broker) as wire:
-                while not self._stop.wait(PAUSE_S):
-                    began = time.monotonic()
-                    self._ask(wire)
-                    self.longest_s = max(self.longest_s, time.monotonic() - began)
-        except BaseException as error:  # noqa: BLE001 - raised again where the block ends
-            self._error = error
+    def work(self) -> None:
+        with Wire(self._broker) as wire:
+            while self.goes_on(PAUSE_S):
+                began = time.monotonic()
+                self._ask(wire)
+                self.longest_s = max(self.longest_s, time.monotonic() - began)
 
     def _ask(self, wire: Wire) -> None:
         value = str(self.rounds).encode()
@@ -60,5 +46,5 @@ class Neighbour:
     def wait_for(self, rounds: int) -> None:
         """Until it was served so many times more."""
         until = self.rounds + rounds
-        while self.rounds < until and self._thread.is_alive():
-            self._stop.wait(PAUSE_S)
+        while self.rounds < until and self.is_alive:
+            self.goes_on(PAUSE_S)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from types import TracebackType
 from typing import NamedTuple
 
+from tests.reliability.attacks.beside import Beside
 from tests.reliability.attacks.brokers import Attacked, Outside
 from tests.reliability.attacks.neighbour import Neighbour
 
@@ -71,13 +70,12 @@ def wait_for_metric(broker: Attacked, name: str, at_least: float) -> None:
         time.sleep(LOOK_AGAIN_S)
 
 
-class MemoryWatch:
+class MemoryWatch(Beside):
     """The most memory that a broker had while the block lasted, above what it had when it began."""
 
     def __init__(self, broker: Outside) -> None:
+        super().__init__()
         self._broker = broker
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="memory watch")
         self.base_bytes = broker.memory_bytes()
         self.peak_bytes = self.base_bytes
 
@@ -85,16 +83,6 @@ class MemoryWatch:
     def grown_bytes(self) -> int:
         return self.peak_bytes - self.base_bytes
 
-    def __enter__(self) -> MemoryWatch:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.002):
+    def work(self) -> None:
+        while self.goes_on(0.002):
             self.peak_bytes = max(self.peak_bytes, self._broker.memory_bytes())

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from ottla.cli.options import SparkOptions
 from ottla.logtools.dump import FoundDamage, Query, dump_records
-from ottla.logtools.source import DataDir, Partition, partitions_of, resolve
-from ottla.spark.jobs.tasks import SparkMaster
+from ottla.logtools.listing import DataDir, Partition, partitions_of, resolve
 from ottla.storage.fs import RealFileSystem
 
 FS = RealFileSystem()
@@ -27,15 +28,14 @@ ROWS = pa.schema(
 )
 
 
-class Here(SparkMaster):
-    """A place where jobs run that is there already, and stays."""
+@dataclass(frozen=True)
+class Here(SparkOptions):
+    """A session that is there already, and stays."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        object.__setattr__(self, "spark", spark)  # of a frozen class with slots
+    spark: SparkSession | None = None
 
-    @contextmanager
-    def session(self, job: str) -> Iterator[SparkSession]:
-        yield self.spark  # type: ignore[attr-defined]
+    def session(self, name: str, settings: Mapping[str, str] | None = None) -> AbstractContextManager[Any]:
+        return nullcontext(self.spark)
 
 
 def target_at(path: Path) -> DataDir | Partition:

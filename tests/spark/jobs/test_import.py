@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.cli.spark.check import Output
-from ottla.cli.spark.move import RowSource, run_export, run_import
+from ottla.cli.spark.import_options import SourceOptions
+from ottla.cli.spark.move import run_export, run_import
 from ottla.cluster.sqlite import SqliteStore
 from ottla.errors import ConfigError, CorruptRecordError
 from ottla.logtools.verify.data_dir import verify
@@ -73,7 +74,7 @@ def test_the_hash_here_is_the_one_of_kafkas_own_test() -> None:
 
 def run(spark: SparkSession, source: str, into: Path, **options: object) -> None:
     chosen = ImportOptions(str(into), "orders", **options)  # type: ignore[arg-type]
-    run_import(Here(spark), RowSource(source, "parquet", None, None), chosen, Output(None))
+    run_import(Here(spark=spark), SourceOptions(source), chosen, Output(None))
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +163,9 @@ def test_an_import_that_fails_leaves_nothing(
     for options in ({"append": True}, {"partitions": 2}):
         topic = "orders" if "append" in options else "other"
         chosen = ImportOptions(str(path), topic, **options)
-        source = RowSource(str(tmp_path / "bad.parquet"), "parquet", None, None)
+        source = SourceOptions(str(tmp_path / "bad.parquet"))
         with pytest.raises(ConfigError, match="a row asks for 7"):
-            run_import(Here(spark), source, chosen, Output(None))
+            run_import(Here(spark=spark), source, chosen, Output(None))
     # To see where the logs end, they were opened and closed: that leaves snapshots.
     assert {name for name in tree(path) if not name.endswith(".snapshot")} == before.keys()
     assert records(path) == records(imported[0])
@@ -175,11 +176,13 @@ def test_an_import_that_fails_leaves_nothing(
 
 def test_rows_of_any_format_come_through_a_query(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("".join(f"{number},text {number}\n" for number in range(50)))
-    source = RowSource(
-        str(tmp_path / "rows.csv"), "csv", None, "select _c0 as key, _c1 as value from source where _c0 > 9"
+    source = SourceOptions(
+        str(tmp_path / "rows.csv"),
+        "csv",
+        sql="select _c0 as key, _c1 as value from source where _c0 > 9",
     )
     report = tmp_path / "report.parquet"
-    run_import(Here(spark), source, ImportOptions(str(tmp_path / "data"), "t", 1), Output(str(report)))
+    run_import(Here(spark=spark), source, ImportOptions(str(tmp_path / "data"), "t", 1), Output(str(report)))
     found = records(tmp_path / "data")["t-0"]
     assert [(record[2], record[3]) for record in found] == [
         (b"%d" % number, b"text %d" % number) for number in range(10, 50)
@@ -193,7 +196,9 @@ def test_an_export_holds_what_the_plain_reader_reads_and_comes_back(
 ) -> None:
     path = make_healthy(tmp_path / "data", partitions=2)
     out = tmp_path / "out"
-    assert run_export(Here(spark), str(path), str(out), Output(None), topics=["orders"], skip_corrupt=False)
+    assert run_export(
+        Here(spark=spark), str(path), str(out), Output(None), topics=["orders"], skip_corrupt=False
+    )
     expected = records(path)
     table = pq.read_table(out)
     assert set(table.schema.names) == {
@@ -207,8 +212,8 @@ def test_an_export_holds_what_the_plain_reader_reads_and_comes_back(
             (record[0], record[2], record[3]) for record in data
         ]
     back = tmp_path / "back"
-    source = RowSource(str(out), "parquet", None, None, keep_partitions=True)
-    run_import(Here(spark), source, ImportOptions(str(back), "orders", 2), Output(None))
+    source = SourceOptions(str(out), keep_partitions=True)
+    run_import(Here(spark=spark), source, ImportOptions(str(back), "orders", 2), Output(None))
     for number in range(2):
         data = [record[1:] for record in expected[f"orders-{number}"] if len(record[2] or b"") != 4]
         assert [record[1:] for record in records(back)[f"orders-{number}"]] == data
@@ -221,7 +226,7 @@ def test_an_export_stops_at_damage_or_leaves_it_out(spark: SparkSession, tmp_pat
     data[80] ^= 1
     log.write_bytes(data)
     out = tmp_path / "out"
-    here, report = Here(spark), tmp_path / "files.parquet"
+    here, report = Here(spark=spark), tmp_path / "files.parquet"
     with pytest.raises(CorruptRecordError):
         run_export(here, str(path), str(out), Output(None), topics=[], skip_corrupt=False)
     assert not list(tmp_path.glob("out*"))

@@ -22,7 +22,7 @@ from ottla.spark.jobs.import_rows import Packing, SegmentsTodo, pack_rows
 from ottla.spark.jobs.import_topic import _end_of
 from ottla.spark.jobs.importing import BuiltPartition
 from ottla.storage.fs import FileSystem, RealFileSystem
-from ottla.testing.faults import Fault, FaultyFileSystem
+from tests.disks.faults import Fault, FaultyFileSystem
 from tests.logtools.making import open_manager
 from tests.spark.jobs.damaged import make_healthy
 from tests.spark.jobs.helping import FS, records, target_at

@@ -19,7 +19,7 @@ from ottla.cli.spark.rewrite import run_compact, run_reindex
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, CorruptRecordError, LogDirLockedError
 from ottla.logtools import offline
-from ottla.logtools.source import list_partition
+from ottla.logtools.listing import list_partition
 from ottla.runtime import SystemRuntime
 from tests.spark.jobs.damaged import make_healthy
 from tests.spark.jobs.helping import FS, Here, records, target_at, tree
@@ -59,7 +59,7 @@ def test_a_repair_leaves_every_byte_as_the_plain_one_does(
     report = tmp_path / "steps.parquet"
     is_whole = log_repair.run(FS, target_at(plain), write=True, skip_corrupt=True, as_json=False)
     output = Output(str(report))
-    assert run_repair(Here(spark), str(other), output, write=True, skip_corrupt=True) == is_whole
+    assert run_repair(Here(spark=spark), str(other), output, write=True, skip_corrupt=True) == is_whole
     assert without_times(tree(other)) == without_times(tree(plain))
     steps = pq.read_table(report).to_pylist()
     assert len([step for step in steps if step["done"]]) > 5
@@ -70,7 +70,7 @@ def test_a_repair_that_is_only_asked_for_changes_nothing(
     spark: SparkSession, damaged: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = tree(damaged[0])
-    assert not run_repair(Here(spark), str(damaged[0]), Output(None), write=False, skip_corrupt=False)
+    assert not run_repair(Here(spark=spark), str(damaged[0]), Output(None), write=False, skip_corrupt=False)
     told = capsys.readouterr().out
     log_repair.run(FS, target_at(damaged[0]), write=False, skip_corrupt=False, as_json=False)
     plain = capsys.readouterr().out.splitlines()
@@ -96,7 +96,7 @@ def test_indexes_are_rebuilt_and_a_damaged_log_is_left_alone(
     with pytest.raises(CorruptRecordError):
         offline.reindex(FS, list_partition(FS, str(plain / "orders-2")), interval=4096, write=True)
     report = tmp_path / "files.parquet"
-    assert not run_reindex(Here(spark), str(other), Output(str(report)), interval=4096, write=True)
+    assert not run_reindex(Here(spark=spark), str(other), Output(str(report)), interval=4096, write=True)
     assert tree(other) == tree(plain)
     rows = pq.read_table(report).to_pylist()
     assert sorted(row["file"] for row in rows if row["done"]) == sorted(
@@ -114,24 +114,31 @@ def test_compaction_keeps_what_the_plain_one_keeps(
         for name in ("orders-0", "orders-1", "orders-2"):
             offline.compact(FS, list_partition(FS, str(plain / name)), runtime, config)
     done = run_compact(
-        Here(spark), str(other), Output(None), topics=["orders"], delete_retention_ms=86_400_000, write=True
+        Here(spark=spark),
+        str(other),
+        Output(None),
+        topics=["orders"],
+        delete_retention_ms=86_400_000,
+        write=True,
     )
     assert done
     assert records(other) == records(plain)
     assert records(other) != records(healthy)
     name = "cleaner-offset-checkpoint"
     assert (other / name).read_bytes() == (plain / name).read_bytes()
-    assert run_verify(Here(spark), str(other), Output(None))
+    assert run_verify(Here(spark=spark), str(other), Output(None))
 
 
 def test_topics_to_compact_must_be_named(spark: SparkSession, healthy: Path) -> None:
     with pytest.raises(ConfigError, match="--topic"):
-        run_compact(Here(spark), str(healthy), Output(None), topics=[], delete_retention_ms=0, write=True)
+        run_compact(
+            Here(spark=spark), str(healthy), Output(None), topics=[], delete_retention_ms=0, write=True
+        )
 
 
 def test_stats_count_what_the_plain_reader_reads(spark: SparkSession, healthy: Path, tmp_path: Path) -> None:
     report = tmp_path / "stats.parquet"
-    run_stats(Here(spark), str(healthy), Output(str(report)))
+    run_stats(Here(spark=spark), str(healthy), Output(str(report)))
     rows = pq.read_table(report).to_pylist()
     expected = records(healthy)
     for name, found in expected.items():
@@ -154,7 +161,7 @@ def test_a_directory_that_a_broker_holds_is_not_written_to(spark: SparkSession, 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        here, output = Here(spark), Output(None)
+        here, output = Here(spark=spark), Output(None)
         with pytest.raises(LogDirLockedError):
             run_repair(here, str(healthy), output, write=True, skip_corrupt=False)
         with pytest.raises(LogDirLockedError):

@@ -12,13 +12,14 @@ from confluent_kafka import Producer
 
 from ottla.spark.pipeline.checkpoint import Plan
 from ottla.spark.pipeline.config import Pipeline, load
-from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.targets.choice import quarantine_sink, table_sink
-from ottla.spark.pipeline.tasks import TaskResult, TasksHere
+from ottla.spark.pipeline.tasks import RowWriter, TaskInput, TaskResult, run_split
 from ottla.spark.sinks.base import TableSink
 from ottla.spark.tables.ddl import TIMESTAMP
+from ottla.spark.tables.table_files import Layout
 from ottla.testing.embedded import EmbeddedBroker
+from tests.spark.table_rows import table_rows
 
 TABLES = ("delta", "iceberg", "parquet")
 SCHEMA = "id long, item string, price double"
@@ -79,9 +80,16 @@ def sink_lines(form: str, more: str = "") -> str:
     return f'format = "{form}"\npath = "lake/rows"\n{more}'
 
 
+class EngineHere:
+    """Tasks in this process, one after the other."""
+
+    def run(self, given: TaskInput, writer: RowWriter, bad_layout: Layout) -> list[TaskResult]:
+        return [run_split(given, writer, bad_layout, index) for index in range(len(given.splits))]
+
+
 def run_here(pipeline: Pipeline, steps: Steps | None = None) -> Summary:
     """To the present end, tasks in this process."""
-    return Runner(pipeline, lambda: StraightEngine(TasksHere()), steps or Steps()).run(once=True)
+    return Runner(pipeline, EngineHere, steps or Steps()).run(once=True)
 
 
 def produce(
@@ -99,7 +107,7 @@ def orders(start: int, end: int) -> list[dict[str, object]]:
 
 
 def ids(sink: TableSink) -> list[int]:
-    table = sink.arrow()
+    table = table_rows(sink)
     return [] if table is None else sorted(table.column("id").to_pylist())
 
 
@@ -108,7 +116,7 @@ def landed_ids(pipeline: Pipeline) -> list[int]:
 
 
 def bad_rows(pipeline: Pipeline) -> list[dict[str, Any]]:
-    table = quarantine_sink(pipeline).arrow()
+    table = table_rows(quarantine_sink(pipeline))
     rows = [] if table is None else table.to_pylist()
     return sorted(rows, key=lambda row: (row["topic"], row["partition"], row["offset"]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from ottla.errors import PipelineError
 from ottla.spark.pipeline.receipts import Receipts
-from ottla.spark.pipeline.tasks import Taken, TaskResult
+from ottla.spark.pipeline.tasks import TaskResult
 
 
 class Trap:
@@ -25,7 +25,7 @@ class Trap:
 def test_one_receipt_of_each_split_comes_back_also_from_tasks_that_were_tried_again(tmp_path: Path) -> None:
     receipts = Receipts(str(tmp_path / "receipts"))
     for index, read in ((0, 5), (1, 7), (1, 7)):
-        pickle.loads(pickle.dumps(receipts)).leave(index, TaskResult(Taken(), read))
+        pickle.loads(pickle.dumps(receipts)).leave(index, TaskResult(read=read))
     assert sorted(receipt.read for receipt in receipts.read()) == [5, 7]
     receipts.remove()
     assert receipts.read() == []
@@ -44,6 +44,6 @@ def test_a_file_that_somebody_else_put_there_is_refused_and_not_unpickled(
 
 
 def test_a_receipt_of_another_batch_is_refused(tmp_path: Path) -> None:
-    Receipts(str(tmp_path)).leave(0, TaskResult(Taken(), 5))
+    Receipts(str(tmp_path)).leave(0, TaskResult(read=5))
     with pytest.raises(PipelineError):
         Receipts(str(tmp_path)).read()

@@ -12,16 +12,15 @@ from ottla.errors import LogDirLockedError, PipelineError
 from ottla.spark.options import ReadOptions
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.engine import StraightEngine
 from ottla.spark.pipeline.run import Runner
 from ottla.spark.pipeline.targets.choice import table_sink
-from ottla.spark.pipeline.tasks import TasksHere
 from ottla.spark.pipeline.validate import dry_run
 from ottla.spark.read.loss import DataLostError
 from ottla.testing.embedded import EmbeddedBroker
 from tests.spark.pipeline.helpers import (
     SCHEMA,
     TABLES,
+    EngineHere,
     KilledHere,
     Steps,
     bad_rows,
@@ -32,6 +31,7 @@ from tests.spark.pipeline.helpers import (
     sink_lines,
     write_pipeline,
 )
+from tests.spark.table_rows import table_rows
 
 STEPS = ("planned", "written", "quarantined", "committed")
 
@@ -263,7 +263,7 @@ def inferred(tmp_path: Path, broker: EmbeddedBroker, topic: str, form: str = "de
 
 
 def rows_by_id(pipeline: Pipeline) -> list[dict[str, object]]:
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None
     return sorted(table.to_pylist(), key=lambda row: row["id"])
 
@@ -345,7 +345,7 @@ def test_a_pipeline_with_a_pause_goes_on_until_it_is_stopped(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Runner(pipeline, lambda: StraightEngine(TasksHere()), Steps(), wait=wait).run()
+        Runner(pipeline, EngineHere, Steps(), wait=wait).run()
     assert landed_ids(pipeline) == list(range(9))
     assert all(5 < seconds <= 7 for seconds in waits)
     run_here(pipeline)
@@ -374,7 +374,7 @@ def test_a_pipeline_with_a_pause_waits_for_a_broker_that_is_away(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Runner(pipeline, lambda: StraightEngine(TasksHere()), steps, wait=wait).run()
+        Runner(pipeline, EngineHere, steps, wait=wait).run()
     assert steps.notes == ["[Errno 111] Connection refused; trying again"]
     assert landed_ids(pipeline) == list(range(3))
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ottla.errors import ConfigError, ConnectionLostError, PipelineError
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.engine import SparkEngine, SparkTasks
+from ottla.spark.pipeline.engine import SparkEngine, run_tasks
 from ottla.spark.pipeline.run import Runner, Summary
 from ottla.spark.pipeline.show import register
 from ottla.spark.pipeline.targets.choice import table_sink
@@ -30,6 +30,7 @@ from tests.spark.pipeline.helpers import (
     sink_lines,
     write_pipeline,
 )
+from tests.spark.table_rows import table_rows
 
 
 def run_on(spark: SparkSession, pipeline: Pipeline, steps: Steps | None = None) -> Summary:
@@ -85,7 +86,7 @@ def test_a_batch_of_which_no_row_is_left_lands_with_its_times(
     assert run_on(spark, pipeline).batches == 1
     produce(broker, topic, orders(3, 7))
     assert run_on(spark, pipeline).rows == 1
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None
     moment = datetime.fromtimestamp(0.006, UTC)
     assert table.to_pylist() == [{"id": 6, "at": moment, "inner": {"at": moment}}]
@@ -103,7 +104,7 @@ def test_a_function_by_name_transforms(
     pipeline = write_pipeline(tmp_path, broker, topic, transform='python = "shaping_orders:shaped"\n')
     produce(broker, topic, orders(0, 10))
     run_on(spark, pipeline)
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None
     assert table.schema.names == ["id", "twice"]
     assert sorted(table.column("twice").to_pylist()) == [number * 2 for number in range(10)]
@@ -154,7 +155,7 @@ def test_a_query_takes_up_new_columns(
     run_on(spark, pipeline)
     produce(broker, topic, [{"id": 2, "new": "x"}])
     run_on(spark, pipeline)
-    table = table_sink(pipeline).arrow()
+    table = table_rows(table_sink(pipeline))
     assert table is not None
     assert sorted(table.to_pylist(), key=lambda row: row["id"]) == [
         {"id": 1, "new": None},
@@ -215,7 +216,7 @@ def test_what_a_task_raises_is_told_and_says_whether_to_try_again(spark: SparkSe
     found = []
     for index in range(4):
         with pytest.raises(PipelineError) as raised:
-            SparkTasks(spark).run(partial(fail, index), 1)
+            run_tasks(spark, partial(fail, index), 1)
         found.append((str(raised.value), raised.value.retriable))
     assert found == [
         ("127.0.0.1:9092: Connection refused", True),

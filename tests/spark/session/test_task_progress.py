@@ -81,7 +81,7 @@ def test_a_command_shows_its_tasks_on_a_terminal(
 ) -> None:
     terminal = Terminal(tmp_path / "gate")
     look_at(monkeypatch, terminal)
-    with session_of(Here(spark), "spark verify") as session:
+    with session_of(Here(spark=spark), "spark verify") as session:
         run_until(session, tmp_path / "gate")
     assert "spark verify" in terminal.getvalue()
     assert f"0 of {TASKS} tasks" in terminal.getvalue()
@@ -91,7 +91,7 @@ def test_a_command_is_quiet_where_nobody_looks(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "gate").touch()
-    with session_of(Here(spark), "spark verify") as session:
+    with session_of(Here(spark=spark), "spark verify") as session:
         run_until(session, tmp_path / "gate")
     assert capsys.readouterr() == ("", "")
 

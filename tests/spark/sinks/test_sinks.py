@@ -21,6 +21,7 @@ from ottla.spark.sinks.parquet import ParquetSink
 from ottla.spark.tables.ddl import parse_schema
 from ottla.spark.tables.table_files import TableWriter
 from tests.spark.pipeline.helpers import TABLES, KilledHere
+from tests.spark.table_rows import table_rows
 
 APP = "0123456789abcdef"
 Maker = Callable[..., TableSink]
@@ -59,7 +60,7 @@ def table(**columns: list[object]) -> pa.Table:
 
 
 def rows_of(sink: TableSink) -> list[dict[str, object]]:
-    found = sink.arrow()
+    found = table_rows(sink)
     assert found is not None
     return sorted(found.to_pylist(), key=lambda row: row["id"])
 

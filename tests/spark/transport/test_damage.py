@@ -53,9 +53,8 @@ def test_permissive_puts_it_into_one_row_and_goes_on(tmp_path: Path, size: str, 
 
 
 def test_a_read_that_begins_behind_the_damage_does_not_see_it(tmp_path: Path) -> None:
-    append_batches(tmp_path / "t-0", 0, 100).index(
-        interval=10_000
-    )  # the only place to begin is the file's start
+    # The only place to begin is the file's start.
+    append_batches(tmp_path / "t-0", 0, 100).index(interval=10_000)
     _damage(tmp_path / "t-0", 50)
     rows = read_all(options_for(tmp_path, startingOffsets='{"t": {"0": 60}}'))
     assert [row["offset"] for row in rows] == list(range(60, 100))

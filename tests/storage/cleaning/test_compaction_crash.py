@@ -10,8 +10,8 @@ from ottla.errors import DiskFullError, StorageError
 from ottla.records.compression.codec import Codec
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.cleaning.compaction_world import CompactedLog
 from tests.storage.world import World
 

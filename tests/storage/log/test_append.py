@@ -21,8 +21,8 @@ from ottla.records.batch import parse_header
 from ottla.records.builder import build_batch
 from ottla.storage.log.log import AppendInfo
 from ottla.storage.log.validation import Origin
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import World, append, batch, end_transaction, marker, offsets, read_all
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}

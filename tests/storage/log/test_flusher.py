@@ -14,8 +14,8 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.truncation import no_point_on_disk
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import World, append, end_transaction, offsets
 
 SYNC = Point("sync", "*.log", "ottla.storage.log.flusher._sync_file")

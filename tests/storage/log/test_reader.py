@@ -11,8 +11,8 @@ from ottla.records.compression.codec import Codec
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log.log import Log
 from ottla.storage.log.reader import Isolation, TimestampOffset
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import World, append, batch, end_transaction, records_in
 
 SIZE = len(batch())

@@ -12,8 +12,8 @@ from ottla.storage.layout import segment_file
 from ottla.storage.log import retention
 from ottla.storage.log.log import Log
 from ottla.storage.producers import snapshots
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import World, append, batch, offsets, read_all
 
 SIZE = len(batch())

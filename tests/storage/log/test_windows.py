@@ -19,7 +19,7 @@ from ottla.storage.log.truncation import no_point_on_disk
 from ottla.storage.log.windows import WINDOW_BYTES, WindowCache, Windows
 from ottla.testing.disk import SimulatedDisk
 from ottla.testing.runtime import SimulatedRuntime
-from ottla.testing.slow_disk import SlowFileSystem
+from tests.disks.slow_disk import SlowFileSystem
 from tests.storage.world import World, append, offsets
 
 SIZE = 3 * WINDOW_BYTES + 1000

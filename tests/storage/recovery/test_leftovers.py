@@ -12,8 +12,8 @@ from ottla.storage.log.swap import swap_in
 from ottla.storage.recovery import leftovers
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import FaultyFileSystem
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.faults import FaultyFileSystem
 from tests.storage.world import SMALL, World, append, batch, marker, offsets, read_all
 
 CONFIG = LogConfig(**{**SMALL, "index_interval_bytes": 0})

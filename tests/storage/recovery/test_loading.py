@@ -14,8 +14,8 @@ from ottla.storage.log.log import Log
 from ottla.storage.log.segment import Segment
 from ottla.storage.log_dir import LogDir
 from ottla.storage.producers import snapshots
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import START_MS
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import World, append, batch, end_transaction, offsets, read_all
 
 LOG = segment_file(0, ".log")

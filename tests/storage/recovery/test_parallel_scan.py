@@ -17,8 +17,8 @@ from ottla.storage.recovery import parallel_scan
 from ottla.storage.recovery.parallel_scan import scan_whole
 from ottla.storage.scan import Scan, Window
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
 from ottla.testing.runtime import SimulatedRuntime
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.storage.world import batch
 
 LARGE = 300

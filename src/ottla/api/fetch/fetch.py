@@ -30,6 +30,7 @@ from ottla.api.services import Services
 from ottla.api.slow_answers import answer_in_slices
 from ottla.errors import BrokerError
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -41,12 +42,9 @@ from ottla.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from ottla.replica.results import FetchEntry, FetchParams, FetchResult
+from ottla.replica.results import CONSUMER, FetchEntry, FetchParams, FetchResult
 from ottla.slices import Steps
 from ottla.storage.log.reader import Isolation
-
-KEY = 1
-CONSUMER = -1  # the replica id of those who are no replica
 
 _MAX_BYTES_SINCE = 3
 _V2_SINCE = 4
@@ -59,7 +57,7 @@ _FREED = 5000
 _logger = logging.getLogger(__name__)
 
 
-@api(KEY)
+@api(ApiKey.FETCH)
 def fetch(services: Services, call: Call, request: FetchRequest) -> object:
     if is_large(services, request):
         return answer_in_slices(services, call, _fetch_slowly(services, call, request))
@@ -276,7 +274,7 @@ class _Fetch:
                     records=b"",
                 )
             else:
-                news = followed.is_news(result) if context.session or context.begins_session else True
+                news = followed.has_changed(result) if context.session or context.begins_session else True
                 if context.session is not None:
                     if not news:
                         continue

@@ -17,11 +17,13 @@ from ottla.api.gather import gather
 from ottla.api.groups.classic import code_of
 from ottla.api.registry import api
 from ottla.api.services import Services
-from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, GroupPhase
+from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -39,21 +41,20 @@ from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, 
 _NOT_FOUND_SINCE = 6
 
 
-@api(15)
+@api(ApiKey.DESCRIBE_GROUPS)
 def describe_groups(services: Services, call: Call, request: DescribeGroupsRequest) -> object:
     if not request.groups:
         return DescribeGroupsResponse()
 
     def ask(group_id: str, take: Callable[[DescribedGroup], None]) -> None:
-        if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, group_id):
+        if not services.allows(call, Operation.DESCRIBE, Resource.GROUP, group_id):
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
             take(DescribedGroup(group_id=group_id, error_code=code))
             return
 
         def reply(described: DescribedGroup | None, error: BrokerError | None) -> None:
             if described is None:
-                code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-                described = DescribedGroup(group_id=group_id, error_code=code)
+                described = DescribedGroup(group_id=group_id, error_code=code_of(error))
             elif request.include_authorized_operations and not described.error_code:
                 described.authorized_operations = authorized_operations(
                     services.authorizer, call.peer, Resource.GROUP, group_id
@@ -61,7 +62,7 @@ def describe_groups(services: Services, call: Call, request: DescribeGroupsReque
             take(described)
 
         services.groups.run(
-            group_id, lambda state, now_ms: Result(_describe(state, group_id, call.version)), reply
+            group_id, lambda state, now_ms: CommandResult(_describe(state, group_id, call.version)), reply
         )
 
     def done(groups: list[DescribedGroup]) -> None:
@@ -104,7 +105,7 @@ def _describe(state: GroupState, group_id: str, version: int) -> DescribedGroup:
     )
 
 
-@api(16)
+@api(ApiKey.LIST_GROUPS)
 def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> object:
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
@@ -128,8 +129,8 @@ def list_groups(services: Services, call: Call, request: ListGroupsRequest) -> o
             )
         call.reply(response)
 
-    def command(state: GroupState, now_ms: int) -> Result[Any]:
-        return Result([_listed(group) for group in state.all_groups() if wanted(group)])
+    def command(state: GroupState, now_ms: int) -> CommandResult[Any]:
+        return CommandResult([_listed(group) for group in state.all_groups() if wanted(group)])
 
     services.groups.run_everywhere(command, done)
     return PENDING
@@ -148,7 +149,7 @@ def _listed(group: Group | ConsumerGroup) -> ListedGroup:
     )
 
 
-@api(42)
+@api(ApiKey.DELETE_GROUPS)
 def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) -> object:
     wanted = list(dict.fromkeys(request.groups_names))
     if not wanted:
@@ -158,7 +159,7 @@ def delete_groups(services: Services, call: Call, request: DeleteGroupsRequest) 
         def tell(code: int) -> None:
             take(DeletableGroupResult(group_id=group_id, error_code=code))
 
-        if not services.authorizer.allows(call.peer, Operation.DELETE, Resource.GROUP, group_id):
+        if not services.allows(call, Operation.DELETE, Resource.GROUP, group_id):
             tell(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             return
         services.groups.run(

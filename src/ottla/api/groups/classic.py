@@ -16,14 +16,11 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.classic.join import Joining
 from ottla.errors import BrokerError, RecordTooLargeError
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.protocol.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-)
+from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _NO_PROTOCOL_SINCE = 7  # JoinGroup: the protocol may be null
@@ -35,14 +32,16 @@ def refusal(
     services: Services, call: Call, group_id: str, operation: Operation = Operation.READ
 ) -> ErrorCode:
     """Why nothing is to be done for a group; NONE if it may."""
-    if not services.authorizer.allows(call.peer, operation, Resource.GROUP, group_id):
+    if not services.allows(call, operation, Resource.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE if group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def code_of(error: BrokerError) -> int:
-    """What a client is told. Records that cannot be written are no fault of its own."""
-    return ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(error, RecordTooLargeError) else error.code
+def code_of(error: BrokerError | None) -> int:
+    """What a client is told that gets no response. Records that cannot be written are no fault of its own."""
+    if error is None or isinstance(error, RecordTooLargeError):
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return error.code
 
 
 def _answer(call: Call, failed: Callable[[int], Any]) -> Callable[[Any, BrokerError | None], None]:
@@ -52,7 +51,7 @@ def _answer(call: Call, failed: Callable[[int], Any]) -> Callable[[Any, BrokerEr
     return reply
 
 
-@api(11)
+@api(ApiKey.JOIN_GROUP)
 def join_group(services: Services, call: Call, request: JoinGroupRequest) -> object:
     def failed(code: int) -> JoinGroupResponse:
         name = None if call.version >= _NO_PROTOCOL_SINCE else ""
@@ -60,7 +59,7 @@ def join_group(services: Services, call: Call, request: JoinGroupRequest) -> obj
 
     def reply(response: JoinGroupResponse | None, error: BrokerError | None) -> None:
         if response is None:
-            response = failed(code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = failed(code_of(error))
         if response.protocol_name is None and call.version < _NO_PROTOCOL_SINCE:
             response.protocol_name = ""
         call.reply(response)
@@ -83,7 +82,7 @@ def join_group(services: Services, call: Call, request: JoinGroupRequest) -> obj
     return PENDING
 
 
-@api(14)
+@api(ApiKey.SYNC_GROUP)
 def sync_group(services: Services, call: Call, request: SyncGroupRequest) -> object:
     def failed(code: int) -> SyncGroupResponse:
         return SyncGroupResponse(error_code=code)
@@ -98,7 +97,7 @@ def sync_group(services: Services, call: Call, request: SyncGroupRequest) -> obj
     return PENDING
 
 
-@api(12)
+@api(ApiKey.HEARTBEAT)
 def heartbeat(services: Services, call: Call, request: HeartbeatRequest) -> object:
     def failed(code: int) -> HeartbeatResponse:
         # While the group is read nobody can tell: a member that was there goes on as if nothing had happened.
@@ -113,14 +112,14 @@ def heartbeat(services: Services, call: Call, request: HeartbeatRequest) -> obje
     return PENDING
 
 
-@api(13)
+@api(ApiKey.LEAVE_GROUP)
 def leave_group(services: Services, call: Call, request: LeaveGroupRequest) -> object:
     def failed(code: int) -> LeaveGroupResponse:
         return LeaveGroupResponse(error_code=code)
 
     def reply(response: LeaveGroupResponse | None, error: BrokerError | None) -> None:
         if response is None:
-            response = failed(code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = failed(code_of(error))
         elif call.version < _MANY_MEMBERS_SINCE:
             response = failed(response.members[0].error_code)
         call.reply(response)

@@ -19,11 +19,11 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups.offset_commands import Codes, Commits
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import GroupResult
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.internal_topics.commit_kernel import are_there, partitions_of
-from ottla.internal_topics.group_records import GroupRecord
 from ottla.protocol import frame
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.commit_topic import CommitTopic, entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import (
@@ -34,7 +34,6 @@ from ottla.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-KEY: Final = 8
 _TOPIC_IDS_SINCE: Final = 10
 _NONE: Final = ErrorCode.NONE
 _READ: Final = Operation.READ
@@ -94,7 +93,7 @@ class _Commit:
         if entries:
             self._commits.append((topic.name, topic.topic_id, entries))
 
-    def _command(self, state: GroupState, now_ms: int) -> Result[GroupRecord]:
+    def _command(self, state: GroupState, now_ms: int) -> GroupResult:
         return state.commit(self._request, self._call.version, self._commits, now_ms)
 
     def _reply(self, codes: Codes | None, error: BrokerError | None) -> None:
@@ -140,10 +139,12 @@ def _all_is_well(
     """The answer where all went well: what comes before its correlation id, and what comes after."""
     slots = [OffsetCommitResponsePartition(partition_index=partition) for partition in partitions]
     topic = OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=slots)
-    whole = b"".join(frame.response_parts(KEY, version, 0, OffsetCommitResponse(topics=[topic])))
+    whole = b"".join(
+        frame.response_parts(ApiKey.OFFSET_COMMIT, version, 0, OffsetCommitResponse(topics=[topic]))
+    )
     return whole[: frame.CORRELATION_ID_AT], whole[frame.CORRELATION_ID_AT + 4 :]
 
 
-@api(KEY)
+@api(ApiKey.OFFSET_COMMIT)
 def offset_commit(services: Services, call: Call, request: OffsetCommitRequest) -> object:
     return _Commit(services, call, request).run()

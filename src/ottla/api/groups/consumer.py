@@ -18,9 +18,10 @@ from ottla.cluster.image import ClusterImage
 from ottla.coordinator.consumer.group import LEFT, LEFT_FOR_NOW, ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.heartbeats import Beat
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
 from ottla.internal_topics.consumer_group_records import NOTHING, Assigned
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -42,7 +43,7 @@ _CLASSIC, _CONSUMER = 0, 1  # types of members
 # -- ConsumerGroupHeartbeat
 
 
-@api(68)
+@api(ApiKey.CONSUMER_GROUP_HEARTBEAT)
 def consumer_group_heartbeat(
     services: Services, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> object:
@@ -51,14 +52,13 @@ def consumer_group_heartbeat(
 
     def reply(response: ConsumerGroupHeartbeatResponse | None, error: BrokerError | None) -> None:
         if response is None:
-            code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-            response = failed(code, str(error) if error is not None and str(error) else None)
+            response = failed(code_of(error), str(error) if error is not None and str(error) else None)
         call.reply(response)
 
     def allowed(topic: str) -> bool:
-        return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
+        return services.allows(call, Operation.DESCRIBE, Resource.TOPIC, topic)
 
-    if not services.authorizer.allows(call.peer, Operation.READ, Resource.GROUP, request.group_id):
+    if not services.allows(call, Operation.READ, Resource.GROUP, request.group_id):
         return failed(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not all(map(allowed, request.subscribed_topic_names or ())):
         return failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -109,7 +109,7 @@ def _problem_of_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 # -- ConsumerGroupDescribe
 
 
-@api(69)
+@api(ApiKey.CONSUMER_GROUP_DESCRIBE)
 def consumer_group_describe(services: Services, call: Call, request: ConsumerGroupDescribeRequest) -> object:
     if not request.group_ids:
         return ConsumerGroupDescribeResponse()
@@ -122,14 +122,13 @@ def consumer_group_describe(services: Services, call: Call, request: ConsumerGro
 
         def reply(described: DescribedGroup | None, error: BrokerError | None) -> None:
             if described is None:
-                code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-                described = DescribedGroup(group_id=group_id, error_code=code)
+                described = DescribedGroup(group_id=group_id, error_code=code_of(error))
             elif not described.error_code:
                 described = _as_far_as_allowed(services, call, request, described)
             take(described)
 
         services.groups.run(
-            group_id, lambda state, now_ms: Result(_describe(services, state, group_id)), reply
+            group_id, lambda state, now_ms: CommandResult(_describe(services, state, group_id)), reply
         )
 
     def done(groups: list[DescribedGroup]) -> None:

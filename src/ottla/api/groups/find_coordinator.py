@@ -17,14 +17,13 @@ from ottla.api.call import PENDING, Call
 from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import BrokerInfo
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-
-KEY = 10
 
 _MANY_KEYS_SINCE = 4
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
@@ -34,7 +33,7 @@ _KINDS = {
 }
 
 
-@api(KEY)
+@api(ApiKey.FIND_COORDINATOR)
 def find_coordinator(services: Services, call: Call, request: FindCoordinatorRequest) -> object:
     many = call.version >= _MANY_KEYS_SINCE
     keys = request.coordinator_keys if many else [request.key]
@@ -75,7 +74,7 @@ def _find(
         take(_failed(key, ErrorCode.INVALID_REQUEST, message))
         return
     resource, refusal = kind
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, resource, key):
+    if not services.allows(call, Operation.DESCRIBE, resource, key):
         take(_failed(key, refusal, ""))
         return
 

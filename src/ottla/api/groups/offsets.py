@@ -19,10 +19,11 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.groups.offset_commands import Codes
 from ottla.coordinator.groups.state import GroupState
-from ottla.coordinator.offsets.committed import Place
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.errors import BrokerError
 from ottla.internal_topics.commit_kernel import CommittedOffset
+from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -52,7 +53,7 @@ NO_OFFSET = -1
 # -- OffsetFetch
 
 
-@api(9)
+@api(ApiKey.OFFSET_FETCH)
 def offset_fetch(services: Services, call: Call, request: OffsetFetchRequest) -> object:
     if call.version >= _MANY_GROUPS_SINCE:
         wanted = list(request.groups)
@@ -86,7 +87,7 @@ def _fetch_group(
     wanted: OffsetFetchRequestGroup,
     take: Callable[[OffsetFetchResponseGroup], None],
 ) -> None:
-    if not services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
+    if not services.allows(call, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
         take(_failed_group(call.version, wanted, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         return
     by_id = call.version >= _TOPIC_IDS_SINCE
@@ -96,20 +97,19 @@ def _fetch_group(
             topic.name = names.get(topic.topic_id, "") if topic.topic_id is not None else ""
 
     def allowed(topic: str) -> bool:
-        return services.authorizer.allows(call.peer, Operation.DESCRIBE, Resource.TOPIC, topic)
+        return services.allows(call, Operation.DESCRIBE, Resource.TOPIC, topic)
 
-    def command(state: GroupState, now_ms: int) -> Result[object]:
+    def command(state: GroupState, now_ms: int) -> CommandResult[object]:
         state.check_fetch(wanted.group_id, wanted.member_id, wanted.member_epoch)
         topics = wanted.topics
         if topics is None:
             topics = _all_topics(services, state, wanted.group_id, allowed)
         fetched = [_fetch_topic(state, wanted.group_id, topic, by_id, allowed, stable) for topic in topics]
-        return Result(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=fetched))
+        return CommandResult(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=fetched))
 
     def reply(answer: OffsetFetchResponseGroup | None, error: BrokerError | None) -> None:
         if answer is None:
-            code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-            answer = _failed_group(call.version, wanted, code)
+            answer = _failed_group(call.version, wanted, code_of(error))
         take(answer)
 
     services.groups.run(wanted.group_id, command, reply)
@@ -152,7 +152,10 @@ def _fetch_topic(
         partitions=[
             _partition(
                 partition,
-                code or state.fetch(group_id, Place(topic.name, partition), topic.topic_id, stable=stable),
+                code
+                or state.fetch(
+                    group_id, TopicPartition(topic.name, partition), topic.topic_id, stable=stable
+                ),
             )
             for partition in topic.partition_indexes
         ],
@@ -223,7 +226,7 @@ def _fetch_response(version: int, groups: list[OffsetFetchResponseGroup]) -> Off
 # -- OffsetDelete
 
 
-@api(47)
+@api(ApiKey.OFFSET_DELETE)
 def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) -> object:
     code = refusal(services, call, request.group_id, Operation.DELETE)
     if code:
@@ -235,7 +238,7 @@ def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) 
         info = image.topics.get(topic.name)
         may_read = allows(call.peer, Operation.READ, Resource.TOPIC, topic.name)
         for entry in topic.partitions:
-            place = Place(topic.name, entry.partition_index)
+            place = TopicPartition(topic.name, entry.partition_index)
             if not may_read:
                 codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif info is None or not 0 <= entry.partition_index < len(info.partitions):
@@ -245,8 +248,7 @@ def offset_delete(services: Services, call: Call, request: OffsetDeleteRequest) 
 
     def reply(deleted: Codes | None, error: BrokerError | None) -> None:
         if deleted is None:
-            code = code_of(error) if error is not None else ErrorCode.UNKNOWN_SERVER_ERROR
-            call.reply(OffsetDeleteResponse(error_code=code))
+            call.reply(OffsetDeleteResponse(error_code=code_of(error)))
         else:
             call.reply(_deleted(request, {**codes, **deleted}))
 

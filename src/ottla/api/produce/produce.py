@@ -25,6 +25,7 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.names import Bytes, TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.records.legacy.conversion import batch_size
@@ -218,6 +219,6 @@ class _Produce:
         return CLOSE_CONNECTION
 
 
-@api(responses.KEY)
+@api(ApiKey.PRODUCE)
 def produce(services: Services, call: Call, request: ProduceRequest) -> object:
     return _Produce(services, call, request).run()

@@ -11,6 +11,7 @@ from typing import Final
 from ottla.api.call import Call
 from ottla.api.services import Services
 from ottla.protocol import frame
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -23,7 +24,6 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.replica.results import AppendResult
 
-KEY: Final = 0
 SHORT_SINCE: Final = 5  # the version since which a partition's answer ends with the same three numbers
 _CURRENT_LEADER_SINCE: Final = 10
 _NAMED: Final = 3  # partitions that a log line names
@@ -42,7 +42,7 @@ def answer_template(
         index=index, base_offset=mark, log_append_time_ms=mark, log_start_offset=mark
     )
     topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[slot])
-    whole = b"".join(frame.response_parts(KEY, version, 0, ProduceResponse(responses=[topic])))
+    whole = b"".join(frame.response_parts(ApiKey.PRODUCE, version, 0, ProduceResponse(responses=[topic])))
     head, rest = whole[: frame.CORRELATION_ID_AT], whole[frame.CORRELATION_ID_AT + 4 :]
     middle, _, tail = rest.rpartition(_OFFSETS.pack(mark, mark, mark))
     return Struct(f">{len(head)}si{len(middle)}sqqq{len(tail)}s").pack, head, middle, tail

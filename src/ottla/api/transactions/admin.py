@@ -17,11 +17,12 @@ from ottla.api.registry import api
 from ottla.api.services import Services
 from ottla.coordinator.patterns.matching import NamePattern
 from ottla.coordinator.patterns.syntax import PatternError
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult
 from ottla.coordinator.transactions.state import TransactionState
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, by_topic
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import describe_transactions, list_transactions
 from ottla.protocol.messages.describe_producers import (
@@ -42,7 +43,7 @@ from ottla.storage.log.log import Log
 # -- DescribeTransactions
 
 
-@api(65)
+@api(ApiKey.DESCRIBE_TRANSACTIONS)
 def describe_txns(services: Services, call: Call, request: DescribeTransactionsRequest) -> object:
     wanted = request.transactional_ids
     if not wanted:
@@ -75,11 +76,11 @@ def _describe(
         ]
         take(state)
 
-    def command(state: TransactionState, now_ms: int) -> Result[object]:
+    def command(state: TransactionState, now_ms: int) -> CommandResult[object]:
         txn = state.transactions.get(transactional_id)
         if txn is None:
-            return Result(failed(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
-        return Result(
+            return CommandResult(failed(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
+        return CommandResult(
             describe_transactions.TransactionState(
                 transactional_id=transactional_id,
                 transaction_state=txn.status.title,
@@ -94,9 +95,7 @@ def _describe(
             )
         )
 
-    if not services.authorizer.allows(
-        call.peer, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id
-    ):
+    if not services.allows(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, transactional_id):
         take(failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     elif not transactional_id:
         take(failed(ErrorCode.INVALID_REQUEST))
@@ -107,7 +106,7 @@ def _describe(
 # -- ListTransactions
 
 
-@api(66)
+@api(ApiKey.LIST_TRANSACTIONS)
 def list_txns(services: Services, call: Call, request: ListTransactionsRequest) -> object:
     titles = {status.title: status for status in Status}
     states = {titles[name] for name in request.state_filters if name in titles}
@@ -116,8 +115,8 @@ def list_txns(services: Services, call: Call, request: ListTransactionsRequest) 
     min_age_ms = request.duration_filter
     allows, peer = services.authorizer.allows, call.peer
 
-    def command(state: TransactionState, now_ms: int) -> Result[object]:
-        return Result(
+    def command(state: TransactionState, now_ms: int) -> CommandResult[object]:
+        return CommandResult(
             [
                 list_transactions.TransactionState(
                     transactional_id=transactional_id,
@@ -173,7 +172,7 @@ def _matching(
 # -- DescribeProducers
 
 
-@api(61)
+@api(ApiKey.DESCRIBE_PRODUCERS)
 def describe_producers(services: Services, call: Call, request: DescribeProducersRequest) -> object:
     wanted = [
         TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
@@ -209,7 +208,7 @@ def _describe_partition(
 
     info = services.metadata.image.partition(key.topic, key.partition)
     hosted = services.replicas.partition(key)
-    if not services.authorizer.allows(call.peer, Operation.READ, Resource.TOPIC, key.topic):
+    if not services.allows(call, Operation.READ, Resource.TOPIC, key.topic):
         refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     elif info is None:
         is_known = key.topic in services.metadata.image.topics

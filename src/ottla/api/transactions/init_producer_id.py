@@ -18,6 +18,7 @@ from ottla.api.services import Services
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Transaction
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -29,7 +30,7 @@ _PACE_MS = 10  # between those after them
 log = logging.getLogger(__name__)
 
 
-@api(22)
+@api(ApiKey.INIT_PRODUCER_ID)
 def init_producer_id(services: Services, call: Call, request: InitProducerIdRequest) -> object:
     code = _refusal(services, call, request)
     if code is not ErrorCode.NONE:

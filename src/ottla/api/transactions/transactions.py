@@ -24,6 +24,7 @@ from ottla.coordinator.transactions.markers import Codes
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, Expected
 from ottla.errors import BrokerError
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.protocol.messages.add_partitions_to_txn import (
@@ -61,19 +62,17 @@ def code_of(error: BrokerError | None, version: int) -> int:
 
 
 def _may_write(services: Services, call: Call, transactional_id: str) -> bool:
-    return services.authorizer.allows(call.peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
+    return services.allows(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, transactional_id)
 
 
 # -- AddPartitionsToTxn
 
 
-@api(24)
+@api(ApiKey.ADD_PARTITIONS_TO_TXN)
 def add_partitions_to_txn(services: Services, call: Call, request: AddPartitionsToTxnRequest) -> object:
     many = call.version >= _MANY_SINCE
     if many:
-        if not services.authorizer.allows(
-            call.peer, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME
-        ):
+        if not services.allows(call, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
             return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         wanted = request.transactions
     else:
@@ -174,13 +173,13 @@ def _refused(services: Services, call: Call, partitions: frozenset[TopicPartitio
 # -- AddOffsetsToTxn
 
 
-@api(25)
+@api(ApiKey.ADD_OFFSETS_TO_TXN)
 def add_offsets_to_txn(services: Services, call: Call, request: AddOffsetsToTxnRequest) -> object:
     transactional_id, group_id = request.transactional_id, request.group_id
     code = _NONE
     if not _may_write(services, call, transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif not services.authorizer.allows(call.peer, Operation.READ, Resource.GROUP, group_id):
+    elif not services.allows(call, Operation.READ, Resource.GROUP, group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     elif not transactional_id:
         code = ErrorCode.INVALID_REQUEST
@@ -207,7 +206,7 @@ def add_offsets_to_txn(services: Services, call: Call, request: AddOffsetsToTxnR
 # -- EndTxn
 
 
-@api(26)
+@api(ApiKey.END_TXN)
 def end_txn(services: Services, call: Call, request: EndTxnRequest) -> object:
     transactional_id = request.transactional_id
     if not _may_write(services, call, transactional_id):
@@ -236,11 +235,11 @@ def end_txn(services: Services, call: Call, request: EndTxnRequest) -> object:
 # -- WriteTxnMarkers
 
 
-@api(27)
+@api(ApiKey.WRITE_TXN_MARKERS)
 def write_txn_markers(services: Services, call: Call, request: WriteTxnMarkersRequest) -> object:
     """Another broker's coordinator ends transactions in partitions of this one."""
     markers = request.markers
-    if not services.authorizer.allows(call.peer, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
+    if not services.allows(call, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
         refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return WriteTxnMarkersResponse(
             markers=[_written(marker, dict.fromkeys(_partitions(marker), refused)) for marker in markers]
@@ -248,20 +247,19 @@ def write_txn_markers(services: Services, call: Call, request: WriteTxnMarkersRe
     markers = [marker for marker in markers if any(topic.partition_indexes for topic in marker.topics)]
     if not markers:
         return WriteTxnMarkersResponse()
-    results: dict[int, WritableTxnMarkerResult] = {}
 
-    def take(place: int, codes: Codes) -> None:
-        results[place] = _written(markers[place], codes)
-        if len(results) == len(markers):
-            call.reply(WriteTxnMarkersResponse(markers=[results[at] for at in range(len(markers))]))
-
-    for place, marker in enumerate(markers):
+    def write(marker: WritableTxnMarker, take: Callable[[Codes], None]) -> None:
         services.transactions.local_markers.write(
             dict.fromkeys(_partitions(marker)),
             Producer(marker.producer_id, marker.producer_epoch),
             Marker(not marker.transaction_result, marker.coordinator_epoch),
-            partial(take, place),
+            take,
         )
+
+    def done(codes: list[Codes]) -> None:
+        call.reply(WriteTxnMarkersResponse(markers=list(map(_written, markers, codes))))
+
+    gather(markers, write, done)
     return PENDING
 
 

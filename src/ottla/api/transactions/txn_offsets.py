@@ -20,6 +20,7 @@ from ottla.coordinator.transactions.transaction import Expected
 from ottla.coordinator.transactions.verification import Supports
 from ottla.errors import BrokerError, RecordTooLargeError
 from ottla.names import TopicPartition
+from ottla.protocol.api_keys import ApiKey
 from ottla.protocol.commit_topic import entries_of
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
@@ -36,7 +37,7 @@ _NO_SEQUENCE = -1
 GroupCodes = dict[tuple[str, int], int]
 
 
-@api(28)
+@api(ApiKey.TXN_OFFSET_COMMIT)
 def txn_offset_commit(services: Services, call: Call, request: TxnOffsetCommitRequest) -> object:
     allows, peer = services.authorizer.allows, call.peer
     if not allows(peer, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
@@ -83,7 +84,7 @@ def _verify(
 
     supports = _SUPPORTS.get(call.version, Supports.OLD_ERRORS)
     if services.groups.leader_of(request.group_id) != services.node_id:
-        then()  # which says that the group is not looked after here
+        then()  # the commit fails with NOT_COORDINATOR
     elif is_asked_for(services, supports):
         producer = Expected(request.producer_id, request.producer_epoch)
         services.verifier.check(

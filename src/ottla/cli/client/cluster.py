@@ -6,15 +6,8 @@ from typing import Any
 
 from ottla.cli.client.connection import Kafka, connect
 from ottla.cli.command_group import single_command
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.json_text import to_json
-from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
-    SettingsOption,
-    TimeoutOption,
-)
+from ottla.cli.options import ConnectionOptions, JsonOption
 from ottla.cli.tables import Column, print_table
 from ottla.words import counted
 
@@ -22,12 +15,7 @@ app = single_command()
 
 
 @app.command()
-def cluster(
-    json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+def cluster(connection: ConnectionOptions, json: JsonOption = False) -> None:
     """Show brokers, controller and cluster id, and count topics and partitions.
 
     \b
@@ -35,7 +23,7 @@ def cluster(
       ottla cluster
       ottla cluster --json -b broker.example:9092 | jq .cluster_id
     """
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         fields = _fields(kafka)
     print(to_json(fields)) if json else _print(fields)
 

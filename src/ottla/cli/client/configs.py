@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,17 +10,10 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client.connection import connect
-from ottla.cli.command_group import OUTPUT, command_group
+from ottla.cli.command_group import command_group
 from ottla.cli.completion import complete_topics
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP, parse_pair
-from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
-    SettingsOption,
-    TimeoutOption,
-    ValidateOption,
-)
+from ottla.cli.connection_settings import parse_pair
+from ottla.cli.options import ConnectionOptions, JsonOption, ValidateOption, output_option
 
 app = command_group("Show and change the settings of topics and brokers, without a restart.")
 
@@ -53,21 +47,14 @@ NameArgument = Annotated[
 
 @app.command()
 def show(
+    connection: ConnectionOptions,
     of: OfArgument,
     name: NameArgument,
     all_: Annotated[
         bool,
-        typer.Option(
-            "--all",
-            "-a",
-            help="Also defaults, with where each value comes from and its meaning.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_option("--all", "-a", help="Also defaults, with where each value comes from and its meaning."),
     ] = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
     data: DataOption = None,
 ) -> None:
     """Show what was set for a topic or a broker, as key=value.
@@ -86,19 +73,17 @@ def show(
         return
     from ottla.cli.client import configs_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         work.show(kafka, of.value, name, everything=all_, as_json=json)
 
 
 @app.command("set")
 def set_(
+    connection: ConnectionOptions,
     of: OfArgument,
     name: NameArgument,
     pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help="One setting or more.")],
     validate_only: ValidateOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
     data: DataOption = None,
 ) -> None:
     """Set some settings; the others stay as they are.
@@ -109,27 +94,17 @@ def set_(
       ottla configs set broker 1 log.cleaner.threads=2
       ottla configs set broker 1 max.connections=1000 --data /var/lib/ottla
     """
-    changes: dict[str, str | None] = dict(parse_pair(pair, "KEY=VALUE") for pair in pairs)
-    if data is not None:
-        from ottla.cli.client import configs_offline as offline
-
-        offline.alter(data, of.value, name, changes, validate_only=validate_only)
-        return
-    from ottla.cli.client import configs_work as work
-
-    with connect(bootstrap, settings, timeout) as kafka:
-        work.alter(kafka, of.value, name, changes, validate_only=validate_only)
+    changes = dict(parse_pair(pair, "KEY=VALUE") for pair in pairs)
+    _alter(connection, data, of, name, changes, validate_only=validate_only)
 
 
 @app.command()
 def unset(
+    connection: ConnectionOptions,
     of: OfArgument,
     name: NameArgument,
     keys: Annotated[list[str], typer.Argument(metavar="KEY", help="One setting or more.")],
     validate_only: ValidateOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
     data: DataOption = None,
 ) -> None:
     """Take settings back, so that defaults hold again.
@@ -139,12 +114,24 @@ def unset(
       ottla configs unset topic orders retention.ms
       ottla configs unset broker default max.connections --data /var/lib/ottla
     """
+    _alter(connection, data, of, name, dict.fromkeys(keys), validate_only=validate_only)
+
+
+def _alter(
+    connection: ConnectionOptions,
+    data: Path | None,
+    of: Of,
+    name: str,
+    changes: Mapping[str, str | None],
+    *,
+    validate_only: bool,
+) -> None:
     if data is not None:
         from ottla.cli.client import configs_offline as offline
 
-        offline.alter(data, of.value, name, dict.fromkeys(keys), validate_only=validate_only)
+        offline.alter(data, of.value, name, changes, validate_only=validate_only)
         return
     from ottla.cli.client import configs_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        work.alter(kafka, of.value, name, dict.fromkeys(keys), validate_only=validate_only)
+    with connect(connection) as kafka:
+        work.alter(kafka, of.value, name, changes, validate_only=validate_only)

@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.cli import terminal
-from ottla.cli.client.connection import (
-    Kafka,
-    explain,
-    fail,
-    is_error,
-    wait_until_shown,
-)
+from ottla.cli.client.connection import Kafka, explain, fail, is_error, wait_until_shown
 from ottla.cli.json_text import to_json
 
 # Who set a value, by the number that DescribeConfigs has for it.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 
 from ottla.cli.connection_settings import parse_settings
+from ottla.cli.options import ConnectionOptions
 from ottla.escapes import visible_line
 
 if TYPE_CHECKING:
@@ -69,13 +70,17 @@ class Trouble:
 class Kafka:
     """A broker that answers. `config` is for further clients of the same cluster."""
 
-    def __init__(self, bootstrap: str, settings: Sequence[str] | None, timeout_s: float) -> None:
+    def __init__(self, options: ConnectionOptions) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self.bootstrap = bootstrap
-        self.timeout_s = timeout_s
-        self.config: dict[str, Any] = {"bootstrap.servers": bootstrap, "client.id": "ottla", "log_level": 0}
-        given = dict(parse_settings(settings or ()))
+        self.bootstrap = options.bootstrap
+        self.timeout_s = options.timeout
+        self.config: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "ottla",
+            "log_level": 0,
+        }
+        given = dict(parse_settings(options.settings or ()))
         if "debug" in given:
             self.config.pop("log_level")
         self.config.update(given)
@@ -153,11 +158,11 @@ class Kafka:
 
 
 @contextmanager
-def connect(bootstrap: str, settings: Sequence[str] | None, timeout_s: float) -> Iterator[Kafka]:
+def connect(options: ConnectionOptions) -> Iterator[Kafka]:
     """A broker to talk to; what the client library raises on the way ends the command with exit code 1."""
     from confluent_kafka import KafkaException
 
-    kafka = Kafka(bootstrap, settings, timeout_s)
+    kafka = Kafka(options)
     try:
         yield kafka
     except KafkaException as error:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.client.byte_text import to_bytes, unescape
 from ottla.cli.client.connection import connect, misuse
 from ottla.cli.client.offsets import Kind, OffsetSpec, parse_place
-from ottla.cli.command_group import OUTPUT, single_command
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
+from ottla.cli.command_group import single_command
 from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
+    ConnectionOptions,
     OffsetsOption,
     QuietOption,
     RawOption,
-    SettingsOption,
-    TimeoutOption,
     TopicArgument,
+    output_option,
 )
 from ottla.cli.terminal import is_terminal
 from ottla.cli.values import MAX_OFFSET, parse_offsets
 from ottla.escapes import visible_bytes
+
+if TYPE_CHECKING:
+    from ottla.cli.client.consume_output import Line
 
 app = single_command()
 
@@ -34,95 +35,111 @@ class Isolation(StrEnum):
     UNCOMMITTED = "read_uncommitted"
 
 
-@app.command()
-def consume(
-    topic: TopicArgument,
+@dataclass(frozen=True)
+class RangeOptions:
+    """Which records of the topic."""
+
     partitions: Annotated[
         list[int] | None, typer.Argument(metavar="PARTITION", min=0, help="Without a number, all partitions.")
-    ] = None,
+    ] = None
     from_: Annotated[
         str | None,
         typer.Option("--from", metavar="PLACE", help="Where to begin. Without it, at the earliest."),
-    ] = None,
+    ] = None
     to: Annotated[
         str | None, typer.Option("--to", metavar="PLACE", help="Where to stop, itself left out.")
-    ] = None,
-    offset: OffsetsOption = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with records to come.")] = False,
+    ] = None
+    offset: OffsetsOption = None
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with records to come.")] = False
     max_: Annotated[
         int | None, typer.Option("--max", "-n", metavar="N", min=1, help="Stop after N records.")
-    ] = None,
+    ] = None
+    isolation: Annotated[Isolation, typer.Option(help="Whether to leave out what is not committed.")] = (
+        Isolation.COMMITTED
+    )
+
+    def check(self) -> None:
+        if self.offset is not None and (self.from_ is not None or self.to is not None):
+            misuse("--offset says where to begin and to stop; leave out --from and --to")
+        if self.follow and (self.to is not None or (self.offset or "").partition(":")[2]):
+            misuse("--follow has no end; leave out --to (--max can stop it)")
+
+    def bounds(self) -> tuple[OffsetSpec, OffsetSpec]:
+        """Where to begin, and where to stop."""
+        if self.offset is None:
+            return parse_place(self.from_ or "earliest"), parse_place(self.to or "end")
+        first, last = parse_offsets(self.offset)
+        end = OffsetSpec(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last)
+        return OffsetSpec(Kind.OFFSET, first), end
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """How a record is printed."""
+
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help='JSON lines; what is not UTF-8 appears as {"base64": ...}.',
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
+        bool, output_option("--json", help='JSON lines; what is not UTF-8 appears as {"base64": ...}.')
+    ] = False
     format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="How to print a record; see above.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
+        str | None, output_option("--format", metavar="FORMAT", help="How to print a record; see above.")
+    ] = None
     binary: Annotated[
-        bool,
-        typer.Option(
-            "--binary",
-            help="Values with their lengths before them, for `produce --binary`.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    key: Annotated[
-        bool, typer.Option("--key", help="The key and a tab before the value.", rich_help_panel=OUTPUT)
-    ] = False,
+        bool, output_option("--binary", help="Values with their lengths before them, for `produce --binary`.")
+    ] = False
+    key: Annotated[bool, output_option("--key", help="The key and a tab before the value.")] = False
     key_separator: Annotated[
         str | None,
-        typer.Option(
-            "--key-separator",
-            "-K",
-            metavar="TEXT",
-            help="The key and this before the value.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+        output_option("--key-separator", "-K", metavar="TEXT", help="The key and this before the value."),
+    ] = None
     headers: Annotated[
-        bool,
-        typer.Option(
-            "--headers", help="Headers before the rest: a:1,b:2, then a tab.", rich_help_panel=OUTPUT
-        ),
-    ] = False,
+        bool, output_option("--headers", help="Headers before the rest: a:1,b:2, then a tab.")
+    ] = False
     delimiter: Annotated[
         str,
-        typer.Option(
-            "--delimiter",
-            "-D",
-            metavar="TEXT",
-            help=r"What ends a record, with \n \t \0 \xFF.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = r"\n",
+        output_option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record, with \n \t \0 \xFF."),
+    ] = r"\n"
     null: Annotated[
         str | None,
-        typer.Option(
-            "--null",
-            metavar="TEXT",
-            help="What to print for a null. Nothing without it.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    null_word: Annotated[
-        bool, typer.Option("-Z", help="Print NULL for a null.", rich_help_panel=OUTPUT)
-    ] = False,
-    raw: RawOption = False,
-    isolation: Annotated[
-        Isolation, typer.Option(help="Whether to leave out what is not committed.")
-    ] = Isolation.COMMITTED,
+        output_option("--null", metavar="TEXT", help="What to print for a null. Nothing without it."),
+    ] = None
+    null_word: Annotated[bool, output_option("-Z", help="Print NULL for a null.")] = False
+    raw: RawOption = False
+
+    def check(self) -> None:
+        with_key = self.key or self.key_separator is not None or self.headers
+        if sum((self.json, self.binary, self.format_ is not None, with_key)) > 1:
+            misuse("only one of --json, --binary, --format and --key, -K or --headers at a time")
+
+    def line(self) -> Line:
+        """What prints a record."""
+        from ottla.cli.client.consume_output import as_json, as_text, compile_format, visible_as_json
+
+        is_shown = is_terminal() and not self.raw
+        if self.binary and is_shown:
+            misuse(
+                "--binary writes bytes that are not for a terminal; send them to a file or a pipe, or add --raw"
+            )
+        show = visible_bytes if is_shown else bytes
+        null = to_bytes(self.null) if self.null is not None else b"NULL" if self.null_word else b""
+        if self.json:
+            return visible_as_json if is_shown else as_json
+        if self.binary:
+            return compile_format("%R%s", b"")
+        if self.format_ is not None:
+            return compile_format(self.format_, null, show)
+        after_key = b"\t" if self.key else None
+        if self.key_separator is not None:
+            after_key = unescape(self.key_separator)
+        return as_text(null, unescape(self.delimiter), after_key, headers=self.headers, show=show)
+
+
+@app.command()
+def consume(
+    connection: ConnectionOptions,
+    topic: TopicArgument,
+    wanted: RangeOptions,
+    output: RecordOptions,
     quiet: QuietOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Print the records that are in a topic now, a line each, without joining a group.
 
@@ -143,40 +160,19 @@ def consume(
       ottla consume orders --format '%p:%o %k=%s\\n' --max 5
     """
     from ottla.cli.client import consume_work as work
-    from ottla.cli.client.consume_output import Line, as_json, as_text, compile_format, visible_as_json
 
-    if offset is not None and (from_ is not None or to is not None):
-        misuse("--offset says where to begin and to stop; leave out --from and --to")
-    if follow and (to is not None or (offset or "").partition(":")[2]):
-        misuse("--follow has no end; leave out --to (--max can stop it)")
-    if sum((json, binary, format_ is not None, key or key_separator is not None or headers)) > 1:
-        misuse("only one of --json, --binary, --format and --key, -K or --headers at a time")
-    begin, end = parse_place(from_ or "earliest"), parse_place(to or "end")
-    if offset is not None:
-        first, last = parse_offsets(offset)
-        begin, end = (
-            OffsetSpec(Kind.OFFSET, first),
-            OffsetSpec(Kind.LATEST if last == MAX_OFFSET else Kind.OFFSET, last),
-        )
-    is_shown = is_terminal() and not raw
-    if binary and is_shown:
-        misuse(
-            "--binary writes bytes that are not for a terminal; send them to a file or a pipe, or add --raw"
-        )
-    show = visible_bytes if is_shown else bytes
-    shown_null = to_bytes(null) if null is not None else b"NULL" if null_word else b""
-    line: Line
-    if json:
-        line = visible_as_json if is_shown else as_json
-    elif binary:
-        line = compile_format("%R%s", b"")
-    elif format_ is not None:
-        line = compile_format(format_, shown_null, show)
-    else:
-        before_value = unescape(key_separator) if key_separator is not None else b"\t" if key else None
-        line = as_text(shown_null, unescape(delimiter), before_value, headers=headers, show=show)
+    wanted.check()
+    output.check()
+    begin, end = wanted.bounds()
+    line = output.line()
     query = work.Query(
-        topic, partitions, begin, end, follow=follow, limit=max_, committed=isolation is Isolation.COMMITTED
+        topic,
+        wanted.partitions,
+        begin,
+        end,
+        follow=wanted.follow,
+        limit=wanted.max_,
+        committed=wanted.isolation is Isolation.COMMITTED,
     )
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         work.run(kafka, query, line, quiet=quiet)

@@ -10,15 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.cli.client.connection import (
-    Kafka,
-    Trouble,
-    complain,
-    explain,
-    fail,
-    next_step,
-    open_client,
-)
+from ottla.cli.client.connection import Kafka, Trouble, complain, explain, fail, next_step, open_client
 from ottla.cli.client.consume_output import Line
 from ottla.cli.client.offsets import Kind, OffsetSpec, bounds_of, resolve
 from ottla.cli.client.progress import record_counter

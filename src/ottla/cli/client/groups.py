@@ -7,20 +7,17 @@ from typing import Annotated
 import typer
 
 from ottla.cli.client.connection import confirm, connect, misuse
-from ottla.cli.command_group import OUTPUT, command_group
+from ottla.cli.command_group import command_group
 from ottla.cli.completion import complete_topics
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
     AnyGroupsArgument,
-    BootstrapOption,
+    ConnectionOptions,
     GroupArgument,
     GroupsArgument,
     IfExistsOption,
     JsonOption,
-    SettingsOption,
-    TimeoutOption,
     YesOption,
+    output_option,
 )
 
 app = command_group("List and describe consumer groups, move their offsets, delete them.")
@@ -28,16 +25,12 @@ app = command_group("List and describe consumer groups, move their offsets, dele
 
 @app.command("list")
 def list_(
-    long: Annotated[
-        bool, typer.Option("--long", "-l", help="With state and type.", rich_help_panel=OUTPUT)
-    ] = False,
+    connection: ConnectionOptions,
+    long: Annotated[bool, output_option("--long", "-l", help="With state and type.")] = False,
     state: Annotated[
         list[str] | None, typer.Option(metavar="STATE", help="Only those in this state. May be repeated.")
     ] = None,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """List the names of all groups, one a line.
 
@@ -48,18 +41,14 @@ def list_(
     """
     from ottla.cli.client import groups_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         work.list_groups(kafka, work.states(state or ()), long=long, as_json=json)
 
 
 @app.command()
 def describe(
-    names: AnyGroupsArgument = None,
-    json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+    connection: ConnectionOptions, names: AnyGroupsArgument = None, json: JsonOption = False
+) -> bool:
     """Show members, what each reads, how far the group is, and how far it lags behind.
 
     \b
@@ -69,13 +58,13 @@ def describe(
     """
     from ottla.cli.client import groups_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        if not work.describe(kafka, names or work.all_groups(kafka), as_json=json):
-            raise typer.Exit(1)
+    with connect(connection) as kafka:
+        return work.describe(kafka, names or work.all_groups(kafka), as_json=json)
 
 
 @app.command()
 def reset(
+    connection: ConnectionOptions,
     name: GroupArgument,
     to: Annotated[
         str | None,
@@ -98,10 +87,7 @@ def reset(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Only say what would be done.")] = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Set where a group goes on reading.
 
     Nobody may be reading in it meanwhile. An offset outside of a partition becomes its nearest end. A time is
@@ -123,22 +109,19 @@ def reset(
     place = None if to is None else parse_place(to)
     if place is not None and place.kind is Kind.MAX_TIMESTAMP:
         misuse(f"--to {to}: write earliest, latest, an offset, -N, a time, or @MS (epoch milliseconds)")
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         target = place if place is not None else work.Shift(shift or 0)
-        if not work.reset(kafka, name, target, topic or (), dry_run=dry_run, as_json=json):
-            raise typer.Exit(1)
+        return work.reset(kafka, name, target, topic or (), dry_run=dry_run, as_json=json)
 
 
 @app.command()
 def delete(
+    connection: ConnectionOptions,
     names: GroupsArgument,
     if_exists: IfExistsOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Delete groups that nobody is in, with their offsets.
 
     \b
@@ -148,7 +131,6 @@ def delete(
     """
     from ottla.cli.client import groups_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        confirm(f"Delete {', '.join(names)} with all offsets on {bootstrap}?", yes=yes)
-        if not work.delete(kafka, names, if_exists=if_exists, as_json=json):
-            raise typer.Exit(1)
+    with connect(connection) as kafka:
+        confirm(f"Delete {', '.join(names)} with all offsets on {connection.bootstrap}?", yes=yes)
+        return work.delete(kafka, names, if_exists=if_exists, as_json=json)

@@ -153,14 +153,7 @@ def _describe_one(kafka: Kafka, name: str, group: Any, *, as_json: bool) -> None
         numbers = ("-" if row[key] is None else row[key] for key in ("committed", "end", "lag"))
         member = row["instance"] or row["member"] or "-"
         rows.append(
-            (
-                row["topic"],
-                row["partition"],
-                *numbers,
-                member,
-                row["client"] or "-",
-                row["host"] or "-",
-            )
+            (row["topic"], row["partition"], *numbers, member, row["client"] or "-", row["host"] or "-")
         )
     rows += (
         ("-", "-", "-", "-", "-", owner.instance or owner.member, owner.client, owner.host) for owner in idle

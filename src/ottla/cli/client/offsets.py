@@ -10,17 +10,10 @@ from typing import Any, NamedTuple
 
 import typer
 
-from ottla.cli.client.connection import (
-    LOOK_AGAIN_S,
-    Kafka,
-    explain,
-    fail,
-    is_error,
-    next_step,
-)
+from ottla.cli.client.connection import LOOK_AGAIN_S, Kafka, explain, fail, is_error, next_step
 from ottla.cli.values import parse_time
 
-# As ListOffsets has them.
+# The special timestamps of a ListOffsets request.
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 # A partition that was made a moment ago, or moves, has a leader soon.

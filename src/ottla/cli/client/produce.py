@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ottla.cli.client.byte_text import parse_header, separator, to_bytes
 from ottla.cli.client.connection import connect, misuse
 from ottla.cli.command_group import single_command
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
-from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    QuietOption,
-    SettingsOption,
-    TimeoutOption,
-    TopicArgument,
-)
+from ottla.cli.options import ConnectionOptions, QuietOption, TopicArgument
 from ottla.cli.values import parse_time
+
+if TYPE_CHECKING:
+    from ottla.cli.client.produce_input import InputFiles, Parser, Shape
 
 app = single_command()
 
@@ -38,75 +34,136 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-@app.command()
-def produce(
-    topic: TopicArgument,
+@dataclass(frozen=True)
+class InputOptions:
+    """What is sent, and how it is cut into records."""
+
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="What to send; - or nothing is standard input.")
-    ] = None,
+    ] = None
     json: Annotated[
         bool,
         typer.Option("--json", help="Each line is an object: key, value, headers, partition, timestamp."),
-    ] = False,
-    whole_file: Annotated[bool, typer.Option("--whole-file", help="Each file is one record.")] = False,
+    ] = False
+    whole_file: Annotated[bool, typer.Option("--whole-file", help="Each file is one record.")] = False
     binary: Annotated[
         bool,
         typer.Option("--binary", help="Each value follows its length: 4 bytes, big-endian, -1 for null."),
-    ] = False,
+    ] = False
     delimiter: Annotated[
         str,
         typer.Option("--delimiter", "-D", metavar="TEXT", help=r"What ends a record, with \n \t \0 \xFF."),
-    ] = r"\n",
+    ] = r"\n"
+
+    @property
+    def is_text(self) -> bool:
+        return not (self.json or self.whole_file or self.binary)
+
+    def open(self) -> InputFiles:
+        from ottla.cli.client.produce_input import InputFiles, Shape
+
+        if sum((self.json, self.whole_file, self.binary)) > 1:
+            misuse("only one of --json, --whole-file and --binary at a time")
+        shape = Shape.JSON if self.json else Shape.WHOLE if self.whole_file else Shape.TEXT
+        shape = Shape.BINARY if self.binary else shape
+        return InputFiles(self.files or ["-"], shape, separator(self.delimiter))
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What is in a record."""
+
     key_separator: Annotated[
         str | None,
         typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value."),
-    ] = None,
+    ] = None
     key: Annotated[
         str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of all records.")
-    ] = None,
+    ] = None
     header: Annotated[
         list[str] | None,
         typer.Option(
             "--header", "-H", metavar="NAME=VALUE", help="A header of all records. May be repeated."
         ),
-    ] = None,
+    ] = None
     parse_headers: Annotated[
         bool, typer.Option("--parse-headers", help="Headers stand before key and value: a:1,b:2, then a tab.")
-    ] = False,
-    headers_delimiter: Annotated[str, typer.Option(metavar="TEXT", help="What ends the headers.")] = r"\t",
+    ] = False
+    headers_delimiter: Annotated[str, typer.Option(metavar="TEXT", help="What ends the headers.")] = r"\t"
     headers_separator: Annotated[
         str, typer.Option(metavar="TEXT", help="What stands between two headers.")
-    ] = ",",
+    ] = ","
     headers_key_separator: Annotated[
         str, typer.Option(metavar="TEXT", help="What follows a header's name.")
-    ] = ":",
+    ] = ":"
     null: Annotated[
         str | None, typer.Option("--null", metavar="TEXT", help="A key or value that is just this is null.")
-    ] = None,
-    empty_is_null: Annotated[bool, typer.Option("-Z", help="An empty key or value is null.")] = False,
+    ] = None
+    empty_is_null: Annotated[bool, typer.Option("-Z", help="An empty key or value is null.")] = False
     partition: Annotated[
         int | None,
         typer.Option(
             "--partition", "-p", metavar="N", min=-1, help="To this partition; -1: as the key says."
         ),
-    ] = None,
+    ] = None
     timestamp: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="Of all records: ISO 8601, a time ago (-15m), or epoch milliseconds."
         ),
-    ] = None,
+    ] = None
+
+    def check(self, source: InputOptions) -> None:
+        if (self.key_separator is not None or self.parse_headers) and not source.is_text:
+            misuse("-K and --parse-headers are for lines of text")
+
+    def parser(self, shape: Shape) -> Parser:
+        from ottla.cli.client.produce_input import Parser
+
+        end, between = separator(self.headers_delimiter), separator(self.headers_separator)
+        around_headers = end, between, separator(self.headers_key_separator)
+        return Parser(
+            shape=shape,
+            key=None if self.key is None else to_bytes(self.key),
+            key_separator=None if self.key_separator is None else separator(self.key_separator),
+            headers=[parse_header(text) for text in self.header or ()],
+            header_separators=around_headers if self.parse_headers else None,
+            null=to_bytes(self.null) if self.null is not None else b"" if self.empty_is_null else None,
+            partition=self.partition,
+            timestamp_ms=parse_time(self.timestamp),
+        )
+
+
+@dataclass(frozen=True)
+class ProducerOptions:
+    """How records are sent."""
+
     compression: Annotated[
         Compression, typer.Option("--compression", "-z", help="The codec of the batches.")
-    ] = Compression.NONE,
-    acks: Annotated[Acks, typer.Option(help="Who must have a record before it counts.")] = Acks.ALL,
+    ] = Compression.NONE
+    acks: Annotated[Acks, typer.Option(help="Who must have a record before it counts.")] = Acks.ALL
     idempotent: Annotated[
         bool | None, typer.Option(help="Each record once and in order, also on retries. On with acks all.")
-    ] = None,
+    ] = None
+
+    def config(self) -> dict[str, Any]:
+        if self.idempotent and self.acks is not Acks.ALL:
+            misuse("--idempotent needs --acks all")
+        return {
+            "compression.type": self.compression.value,
+            "acks": self.acks.value,
+            "enable.idempotence": self.acks is Acks.ALL if self.idempotent is None else self.idempotent,
+        }
+
+
+@app.command()
+def produce(
+    connection: ConnectionOptions,
+    topic: TopicArgument,
+    given: InputOptions,
+    record: RecordOptions,
+    producer: ProducerOptions,
     quiet: QuietOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Send records to a topic: a line each, or JSON lines, or whole files.
 
@@ -121,35 +178,9 @@ def produce(
       ottla produce images --whole-file -H type=png *.png
     """
     from ottla.cli.client import produce_work as work
-    from ottla.cli.client.produce_input import InputFiles, Parser, Shape
 
-    if sum((json, whole_file, binary)) > 1:
-        misuse("only one of --json, --whole-file and --binary at a time")
-    if idempotent and acks is not Acks.ALL:
-        misuse("--idempotent needs --acks all")
-    parsed = key_separator is not None or parse_headers
-    if parsed and (json or whole_file or binary):
-        misuse("-K and --parse-headers are for lines of text")
-    shape = Shape.JSON if json else Shape.WHOLE if whole_file else Shape.BINARY if binary else Shape.TEXT
-    parser = Parser(
-        shape=shape,
-        key=None if key is None else to_bytes(key),
-        key_separator=None if key_separator is None else separator(key_separator),
-        headers=[parse_header(text) for text in header or ()],
-        header_separators=(
-            (separator(headers_delimiter), separator(headers_separator), separator(headers_key_separator))
-            if parse_headers
-            else None
-        ),
-        null=to_bytes(null) if null is not None else b"" if empty_is_null else None,
-        partition=partition,
-        timestamp_ms=parse_time(timestamp),
-    )
-    source = InputFiles(files or ["-"], shape, separator(delimiter))
-    config = {
-        "compression.type": compression.value,
-        "acks": acks.value,
-        "enable.idempotence": acks is Acks.ALL if idempotent is None else idempotent,
-    }
-    with connect(bootstrap, settings, timeout) as kafka:
+    source, config = given.open(), producer.config()
+    record.check(given)
+    parser = record.parser(source.shape)
+    with connect(connection) as kafka:
         work.run(kafka, topic, source, parser, config, quiet=quiet)

@@ -6,30 +6,11 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client.connection import (
-    Kafka,
-    complain,
-    confirm,
-    connect,
-    explain,
-    fail,
-    is_error,
-    next_step,
-)
+from ottla.cli.client.connection import Kafka, complain, confirm, connect, explain, fail, is_error, next_step
 from ottla.cli.client.offsets import OffsetSpec, bounds_of, parse_place, resolve
 from ottla.cli.command_group import command_group
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.json_text import to_json
-from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
-    PartitionsOption,
-    SettingsOption,
-    TimeoutOption,
-    TopicArgument,
-    YesOption,
-)
+from ottla.cli.options import ConnectionOptions, JsonOption, PartitionsOption, TopicArgument, YesOption
 
 app = command_group("Delete records from the beginning of partitions.")
 
@@ -41,6 +22,7 @@ def _group() -> None:
 
 @app.command()
 def delete(
+    connection: ConnectionOptions,
     topic: TopicArgument,
     before: Annotated[
         str,
@@ -51,10 +33,7 @@ def delete(
     partition: PartitionsOption = None,
     yes: YesOption = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Delete the records of a topic up to a place, or all of them.
 
     Their offsets are not used again. A time is ISO 8601 (UTC unless it names a zone), a time ago such as -15m,
@@ -66,14 +45,13 @@ def delete(
       ottla records delete orders --before -7d --yes
     """
     place = parse_place(before)
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         targets = _targets(kafka, topic, kafka.partitions(topic, partition), place)
         if not targets:
             complain("there is nothing to delete")
-            return
-        confirm(f"Delete these records of {topic} on {bootstrap}?", yes=yes)
-        if not _delete(kafka, topic, targets, as_json=json):
-            raise typer.Exit(1)
+            return True
+        confirm(f"Delete these records of {topic} on {connection.bootstrap}?", yes=yes)
+        return _delete(kafka, topic, targets, as_json=json)
 
 
 def _targets(kafka: Kafka, topic: str, partitions: list[int], place: OffsetSpec) -> dict[int, int]:

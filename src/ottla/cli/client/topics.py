@@ -6,26 +6,20 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.client.connection import (
-    confirm,
-    connect,
-    misuse,
-)
-from ottla.cli.command_group import OUTPUT, command_group
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP, parse_pair
+from ottla.cli.client.connection import confirm, connect, misuse
+from ottla.cli.command_group import command_group
+from ottla.cli.connection_settings import parse_pair
 from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
     AnyTopicsArgument,
-    BootstrapOption,
+    ConnectionOptions,
     IfExistsOption,
     JsonOption,
     PartitionsOption,
-    SettingsOption,
-    TimeoutOption,
     TopicArgument,
     TopicsArgument,
     ValidateOption,
     YesOption,
+    output_option,
 )
 
 app = command_group("List, describe, create, delete and widen topics, and ask for their offsets.")
@@ -33,14 +27,10 @@ app = command_group("List, describe, create, delete and widen topics, and ask fo
 
 @app.command("list")
 def list_(
-    long: Annotated[
-        bool, typer.Option("--long", "-l", help="With partitions and replicas.", rich_help_panel=OUTPUT)
-    ] = False,
+    connection: ConnectionOptions,
+    long: Annotated[bool, output_option("--long", "-l", help="With partitions and replicas.")] = False,
     internal: Annotated[bool, typer.Option("--internal", help="Also Kafka's own topics.")] = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """List the names of all topics, one a line.
 
@@ -51,18 +41,14 @@ def list_(
     """
     from ottla.cli.client import topics_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         work.list_topics(kafka, long=long, internal=internal, as_json=json)
 
 
 @app.command()
 def describe(
-    names: AnyTopicsArgument = None,
-    json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+    connection: ConnectionOptions, names: AnyTopicsArgument = None, json: JsonOption = False
+) -> bool:
     """Show partitions with leaders, replicas and offsets, and what is configured.
 
     \b
@@ -72,13 +58,13 @@ def describe(
     """
     from ottla.cli.client import topics_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        if not work.describe(kafka, names or work.user_topics(kafka), as_json=json):
-            raise typer.Exit(1)
+    with connect(connection) as kafka:
+        return work.describe(kafka, names or work.user_topics(kafka), as_json=json)
 
 
 @app.command()
 def create(
+    connection: ConnectionOptions,
     names: TopicsArgument,
     partitions: Annotated[
         int | None,
@@ -101,10 +87,7 @@ def create(
     ] = False,
     validate_only: ValidateOption = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Create topics, and return when the broker knows them.
 
     \b
@@ -117,22 +100,19 @@ def create(
     wanted = work.Wanted(
         partitions, replication_factor, dict(parse_pair(c, "--config") for c in config or ())
     )
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         told = work.Teller(as_json=json, validate_only=validate_only)
-        if not work.create(kafka, names, wanted, told, if_not_exists=if_not_exists):
-            raise typer.Exit(1)
+        return work.create(kafka, names, wanted, told, if_not_exists=if_not_exists)
 
 
 @app.command()
 def delete(
+    connection: ConnectionOptions,
     names: TopicsArgument,
     if_exists: IfExistsOption = False,
     yes: YesOption = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Delete topics with all their records.
 
     \b
@@ -142,22 +122,19 @@ def delete(
     """
     from ottla.cli.client import topics_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        confirm(f"Delete {', '.join(names)} with all records on {bootstrap}?", yes=yes)
-        if not work.delete(kafka, names, work.Teller(as_json=json), if_exists=if_exists):
-            raise typer.Exit(1)
+    with connect(connection) as kafka:
+        confirm(f"Delete {', '.join(names)} with all records on {connection.bootstrap}?", yes=yes)
+        return work.delete(kafka, names, work.Teller(as_json=json), if_exists=if_exists)
 
 
 @app.command("add-partitions")
 def add_partitions(
+    connection: ConnectionOptions,
     name: TopicArgument,
     total: Annotated[int, typer.Option(metavar="N", min=1, help="How many partitions the topic shall have.")],
     validate_only: ValidateOption = False,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
-) -> None:
+) -> bool:
     """Give a topic more partitions.
 
     Records that are there stay where they are; the keys of new ones may go to other partitions than before.
@@ -168,25 +145,19 @@ def add_partitions(
     """
     from ottla.cli.client import topics_work as work
 
-    with connect(bootstrap, settings, timeout) as kafka:
-        if not work.add_partitions(
-            kafka, name, total, work.Teller(as_json=json, validate_only=validate_only)
-        ):
-            raise typer.Exit(1)
+    with connect(connection) as kafka:
+        return work.add_partitions(kafka, name, total, work.Teller(as_json=json, validate_only=validate_only))
 
 
 @app.command()
 def offsets(
+    connection: ConnectionOptions,
     names: AnyTopicsArgument = None,
     at: Annotated[
-        str,
-        typer.Option(metavar="PLACE", help="Which: earliest, latest, max-timestamp, a time, or @MS."),
+        str, typer.Option(metavar="PLACE", help="Which: earliest, latest, max-timestamp, a time, or @MS.")
     ] = "latest",
     partition: PartitionsOption = None,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Show offsets as topic:partition:offset; the latest one is that of the next record.
 
@@ -205,5 +176,5 @@ def offsets(
     place = parse_place(at)
     if place.kind in (Kind.OFFSET, Kind.LAST):
         misuse(f"--at {at}: write earliest, latest, max-timestamp, a time, or @MS (epoch milliseconds)")
-    with connect(bootstrap, settings, timeout) as kafka:
+    with connect(connection) as kafka:
         work.offsets(kafka, names or work.user_topics(kafka), place, partition, as_json=json)

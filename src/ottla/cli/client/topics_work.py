@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.client.configs_work import described_configs, is_set_here
-from ottla.cli.client.connection import (
-    Kafka,
-    complain,
-    explain,
-    is_error,
-    wait_until_shown,
-)
+from ottla.cli.client.connection import Kafka, complain, explain, is_error, wait_until_shown
 from ottla.cli.client.offsets import (
     EARLIEST,
     LATEST,

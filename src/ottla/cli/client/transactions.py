@@ -10,17 +10,8 @@ import typer
 from ottla.cli.client.connection import fail
 from ottla.cli.client.raw_requests import raw_cluster
 from ottla.cli.command_group import command_group
-from ottla.cli.connection_settings import DEFAULT_BOOTSTRAP
 from ottla.cli.json_text import to_json
-from ottla.cli.options import (
-    DEFAULT_TIMEOUT_S,
-    BootstrapOption,
-    JsonOption,
-    SettingsOption,
-    TimeoutOption,
-    TopicArgument,
-    YesOption,
-)
+from ottla.cli.options import ConnectionOptions, JsonOption, TopicArgument, YesOption
 from ottla.cli.tables import Column, print_facts, print_table
 from ottla.client.cluster import TRANSACTION
 from ottla.client.failures import check
@@ -54,12 +45,10 @@ PatternOption = Annotated[
 
 @app.command("list")
 def list_all(
+    connection: ConnectionOptions,
     state: StateOption = None,
     pattern: PatternOption = None,
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """List all transactional ids that brokers know, with the state of their latest transaction.
 
@@ -69,7 +58,7 @@ def list_all(
     """
     found: list[dict[str, Any]] = []
     request = ListTransactionsRequest(state_filters=state or [], transactional_id_pattern=pattern)
-    with raw_cluster(bootstrap, settings, timeout) as cluster:
+    with raw_cluster(connection) as cluster:
         for node_id in cluster.nodes():
             if pattern and cluster.connection(node_id).version(ListTransactionsRequest) < _PATTERNS_SINCE:
                 fail(f"broker {node_id} is too old to pick transactions by a pattern", "leave --pattern out")
@@ -98,11 +87,9 @@ def list_all(
 
 @app.command()
 def describe(
+    connection: ConnectionOptions,
     transactional_id: Annotated[str, typer.Argument(metavar="ID", help="The transactional id.")],
     json: JsonOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Show the latest transaction of an id: its producer, its age, and its partitions.
 
@@ -110,7 +97,7 @@ def describe(
     Example:
       ottla transactions describe payments
     """
-    with raw_cluster(bootstrap, settings, timeout) as cluster:
+    with raw_cluster(connection) as cluster:
         node_id = cluster.coordinator(TRANSACTION, transactional_id)
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         (found,) = cluster.ask(node_id, request).transaction_states
@@ -137,15 +124,13 @@ def describe(
 
 @app.command()
 def abort(
+    connection: ConnectionOptions,
     topic: TopicArgument,
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="The partition.")],
     start_offset: Annotated[
         int, typer.Option(metavar="OFFSET", min=0, help="Where the transaction begins in it.")
     ],
     yes: YesOption = False,
-    bootstrap: BootstrapOption = DEFAULT_BOOTSTRAP,
-    settings: SettingsOption = None,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
 ) -> None:
     """Abort a transaction that hangs in a partition.
 
@@ -155,7 +140,7 @@ def abort(
     Example:
       ottla transactions abort orders 3 --start-offset 1042
     """
-    with raw_cluster(bootstrap, settings, timeout) as cluster:
+    with raw_cluster(connection) as cluster:
         leader = cluster.leader((topic, partition))
         wanted = TopicRequest(name=topic, partition_indexes=[partition])
         answer = cluster.ask(leader, DescribeProducersRequest(topics=[wanted])).topics[0].partitions[0]

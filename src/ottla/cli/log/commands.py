@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from ottla.cli.command_group import OUTPUT, command_group
+from ottla.cli.command_group import command_group
 from ottla.cli.log.drawing import By
 from ottla.cli.options import (
     DeleteRetentionOption,
@@ -20,9 +20,10 @@ from ottla.cli.options import (
     RawOption,
     SkipCorruptOption,
     WriteOption,
+    output_option,
 )
 from ottla.cli.values import parse_bytes, parse_offsets, parse_time
-from ottla.logtools.source import Partition, Target, resolve
+from ottla.logtools.listing import Partition, Target, resolve
 from ottla.storage.fs import RealFileSystem
 
 app = command_group(
@@ -40,16 +41,13 @@ def show(
     path: PathArgument,
     by: Annotated[
         By | None,
-        typer.Option(
-            help="What bars are long by. Without it time, or offsets where there are no times.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_option(help="What bars are long by. Without it time, or offsets where there are no times."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Read every batch, to mark damage inside of segments too.")
     ] = False,
     json: JsonOption = False,
-) -> None:
+) -> bool:
     """Draw the segments of a log, or the partitions of a directory, to scale, with gaps and damage marked.
 
     In a pipe it has plain columns: sizes in bytes, times in ISO 8601, remarks behind a #. Exit code 1 if
@@ -64,8 +62,7 @@ def show(
     from ottla.cli.log import show as log_show
 
     fs, target = _open(path)
-    if not log_show.run(fs, target, by=by, check=check, as_json=json):
-        raise typer.Exit(1)
+    return log_show.run(fs, target, by=by, check=check, as_json=json)
 
 
 @app.command()
@@ -74,7 +71,7 @@ def dump(
     records: Annotated[bool, typer.Option("--records", help="Records instead of batches.")] = False,
     json: JsonOption = False,
     parquet: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a Parquet file instead.", rich_help_panel=OUTPUT)
+        str | None, output_option(metavar="FILE", help="Write a Parquet file instead.")
     ] = None,
     offset: OffsetsOption = None,
     from_: Annotated[
@@ -86,7 +83,7 @@ def dump(
     ] = None,
     encoding: EncodingOption = Encoding.UTF8,
     raw: RawOption = False,
-) -> None:
+) -> bool:
     """Print batches or records as text, JSON or Parquet.
 
     Exit code 1 if something was damaged. A TIME is ISO 8601 (UTC unless it names a zone), epoch milliseconds,
@@ -106,12 +103,11 @@ def dump(
     first, last = parse_offsets(offset)
     query = Query(first, last, parse_time(from_), parse_time(to), parse_bytes(key, encoding))
     output = log_dump.Output(records=records, as_json=json, parquet=parquet, encoding=encoding, raw=raw)
-    if not log_dump.run(fs, target, query, output):
-        raise typer.Exit(1)
+    return log_dump.run(fs, target, query, output)
 
 
 @app.command()
-def verify(path: PathArgument, json: JsonOption = False) -> None:
+def verify(path: PathArgument, json: JsonOption = False) -> bool:
     """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints.
 
     Only reads. Exit code 0: healthy. 1: defects. 2: wrong usage, or the path cannot be read. Notes are harmless: what a
@@ -124,8 +120,7 @@ def verify(path: PathArgument, json: JsonOption = False) -> None:
     from ottla.cli.log import verify as log_verify
 
     fs, target = _open(path)
-    if not log_verify.run(fs, target, path, as_json=json):
-        raise typer.Exit(1)
+    return log_verify.run(fs, target, path, as_json=json)
 
 
 @app.command()
@@ -140,7 +135,7 @@ def repair(
         ),
     ] = None,
     json: JsonOption = False,
-) -> None:
+) -> bool:
     """Put names right, rebuild damaged indexes, snapshots and epochs, cut a torn tail, take out bad batches.
 
     Nothing goes that was not kept first: bytes of a log in <base offset>.quarantine (what they are stands in the
@@ -157,8 +152,7 @@ def repair(
 
     fs, target = _open(path)
     aside = _other_directory(fs, quarantine_dir)
-    if not log_repair.run(fs, target, write=write, skip_corrupt=skip_corrupt, as_json=json, aside=aside):
-        raise typer.Exit(1)
+    return log_repair.run(fs, target, write=write, skip_corrupt=skip_corrupt, as_json=json, aside=aside)
 
 
 @app.command()
@@ -169,7 +163,7 @@ def losses(
         typer.Option("--acknowledge", help="Take note: starts, metrics and verify tell of them no more."),
     ] = False,
     json: JsonOption = False,
-) -> None:
+) -> bool:
     """Records that are known to be lost: which offsets, where, why, and where their bytes are kept if they are.
 
     A broker's start, its recovery and a repair put losses on record beside the log. Exit code 1 while something is not
@@ -183,16 +177,11 @@ def losses(
     from ottla.cli.log import losses as log_losses
 
     fs, target = _open(path)
-    if not log_losses.run(fs, target, acknowledge=acknowledge, as_json=json):
-        raise typer.Exit(1)
+    return log_losses.run(fs, target, acknowledge=acknowledge, as_json=json)
 
 
 @app.command()
-def reindex(
-    path: PartitionArgument,
-    write: WriteOption = False,
-    interval: IntervalOption = 4096,
-) -> None:
+def reindex(path: PartitionArgument, write: WriteOption = False, interval: IntervalOption = 4096) -> None:
     """Build all indexes and producer snapshots of one log anew.
 
     \b

@@ -15,7 +15,7 @@ from ottla.cli.terminal import is_terminal
 from ottla.escapes import visible, visible_json
 from ottla.internal_topics.decoding import decoder_for
 from ottla.logtools.dump import FoundDamage, Query, dump_batches, dump_records
-from ottla.logtools.source import DataDir, Partition, SideFile, Target, partitions_of
+from ottla.logtools.listing import DataDir, Partition, SideFile, Target, partitions_of
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 

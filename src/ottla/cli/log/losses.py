@@ -6,7 +6,7 @@ from contextlib import closing
 
 from ottla.cli.json_text import to_json
 from ottla.cli.values import format_time
-from ottla.logtools.source import NotALogError, Partition, SideFile, Target, partitions_of
+from ottla.logtools.listing import NotALogError, Partition, SideFile, Target, partitions_of
 from ottla.runtime import SystemRuntime
 from ottla.storage import losses
 from ottla.storage.fs import FileSystem

@@ -9,8 +9,8 @@ from ottla.cli.log.progress import progress_bar
 from ottla.cli.values import format_size
 from ottla.config import LogConfig
 from ottla.logtools import offline
+from ottla.logtools.listing import Partition
 from ottla.logtools.offline import Trimmed
-from ottla.logtools.source import Partition
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime
 from ottla.storage.fs import FileSystem

@@ -15,7 +15,7 @@ from ottla.escapes import visible_line
 from ottla.internal_topics.decoding import Decoder, decode_control_record
 from ottla.logtools.dump import FoundBatch, FoundDamage
 from ottla.logtools.findings import Finding
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.records import batch, kernel
 from ottla.records.compression.codec import Codec
 from ottla.records.record import Record

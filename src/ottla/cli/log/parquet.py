@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ottla.cli.log.output import batch_fields, found_fields, warn
-from ottla.logtools.dump import FoundBatch, FoundDamage, Query, dump_batches, dump_records
-from ottla.logtools.source import NotALogError, Partition, Target, partitions_of
+from ottla.cli.log.output import found_fields, warn
+from ottla.logtools.dump import FoundDamage, Query, dump_batches, dump_records
+from ottla.logtools.listing import NotALogError, Partition, Target, partitions_of
 from ottla.storage.fs import FileSystem
 
 _ROW_GROUP_ROWS = 50_000
@@ -30,13 +30,13 @@ def write(
     except ImportError:
         raise NotALogError("Parquet needs pyarrow: pip install 'ottla[parquet]'") from None
     schema = _record_schema(pa) if records else _batch_schema(pa)
-    state = {"whole": True}
+    found = _Rows(fs, query, on_progress)
     with pq.ParquetWriter(path, schema) as writer:
         for partition in partitions_of(fs, target):
-            rows = _record_rows if records else _batch_rows
-            for group in _groups(rows(fs, partition, query, on_progress, state)):
+            rows = found.records(partition) if records else found.batches(partition)
+            for group in _groups(rows):
                 writer.write_table(pa.Table.from_pylist(group, schema=schema))
-    return state["whole"]
+    return found.whole
 
 
 def _record_schema(pa: Any) -> Any:
@@ -73,45 +73,41 @@ def _batch_schema(pa: Any) -> Any:
     return pa.schema(fields)
 
 
-def _record_rows(
-    fs: FileSystem,
-    partition: Partition,
-    query: Query,
-    on_progress: Callable[[int], None],
-    state: dict[str, bool],
-) -> Iterator[dict[str, Any]]:
-    where = _where(partition)
-    for found in dump_records(fs, partition, query, on_progress):
-        if isinstance(found, FoundDamage):
-            state["whole"] = False
-            warn(found)
-            continue
-        record = found[1]
-        yield where | {
-            "offset": record.offset,
-            "timestamp": record.timestamp if record.timestamp >= 0 else None,
-            "key": record.key,
-            "value": record.value,
-            "headers": [{"key": k.decode(errors="backslashreplace"), "value": v} for k, v in record.headers],
-        }
+class _Rows:
+    """What the files hold, as rows; `whole` is False once something could not be read."""
 
+    def __init__(self, fs: FileSystem, query: Query, on_progress: Callable[[int], None]) -> None:
+        self._fs = fs
+        self._query = query
+        self._on_progress = on_progress
+        self.whole = True
 
-def _batch_rows(
-    fs: FileSystem,
-    partition: Partition,
-    query: Query,
-    on_progress: Callable[[int], None],
-    state: dict[str, bool],
-) -> Iterator[dict[str, Any]]:
-    where = _where(partition)
-    for found in dump_batches(fs, partition, query, on_progress):
-        fields = found_fields(partition, found)
-        if isinstance(found, FoundBatch):
-            fields |= batch_fields(found.row)
-        else:
-            state["whole"] = False
-        fields.pop("damaged_bytes", None)
-        yield fields | where
+    def records(self, partition: Partition) -> Iterator[dict[str, Any]]:
+        where = _where(partition)
+        for found in dump_records(self._fs, partition, self._query, self._on_progress):
+            if isinstance(found, FoundDamage):
+                self.whole = False
+                warn(found)
+                continue
+            record = found[1]
+            yield where | {
+                "offset": record.offset,
+                "timestamp": record.timestamp if record.timestamp >= 0 else None,
+                "key": record.key,
+                "value": record.value,
+                "headers": [
+                    {"key": k.decode(errors="backslashreplace"), "value": v} for k, v in record.headers
+                ],
+            }
+
+    def batches(self, partition: Partition) -> Iterator[dict[str, Any]]:
+        where = _where(partition)
+        for found in dump_batches(self._fs, partition, self._query, self._on_progress):
+            fields = found_fields(partition, found)
+            if isinstance(found, FoundDamage):
+                self.whole = False
+            fields.pop("damaged_bytes", None)
+            yield fields | where
 
 
 def _where(partition: Partition) -> dict[str, Any]:

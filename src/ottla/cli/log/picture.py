@@ -14,8 +14,8 @@ from ottla.cli.tables import Column, display_width, print_table, table
 from ottla.cli.terminal import paint
 from ottla.cli.values import format_size
 from ottla.escapes import visible_line
+from ottla.logtools.listing import DataDir
 from ottla.logtools.show.pictures import GAP, Break, LogPicture, SegmentPicture
-from ottla.logtools.source import DataDir
 from ottla.storage import layout
 from ottla.words import counted
 

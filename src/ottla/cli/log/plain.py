@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ottla.cli.tables import table
 from ottla.cli.values import format_time
 from ottla.escapes import visible_line
+from ottla.logtools.listing import DataDir
 from ottla.logtools.show.pictures import DAMAGE, GAP, LogPicture, SegmentPicture
-from ottla.logtools.source import DataDir
 from ottla.words import counted
 
 _NOTHING = "-"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ottla.logtools.source import Target, all_partitions_of
+from ottla.logtools.listing import Target, all_partitions_of
 from ottla.storage.fs import FileSystem
 
 _WORTH_A_BAR_BYTES = 64 << 20

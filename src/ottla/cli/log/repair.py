@@ -10,10 +10,10 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log.output import finding_line
 from ottla.cli.log.progress import progress_bar
 from ottla.logtools.findings import DEFECT, Finding, Findings
+from ottla.logtools.listing import DataDir, NotALogError, Partition, SideFile, Target, all_partitions_of
 from ottla.logtools.repair.checkpoints import apply_checkpoints, plan_checkpoints
 from ottla.logtools.repair.log import bound_by, repair_log
 from ottla.logtools.repair.plan import MISSING, RepairPlan, Step, plan_repair
-from ottla.logtools.source import DataDir, NotALogError, Partition, SideFile, Target, all_partitions_of
 from ottla.logtools.verify.data_dir import DataDirCheck, surroundings
 from ottla.logtools.verify.log_report import LogReport
 from ottla.logtools.verify.missing import check_record

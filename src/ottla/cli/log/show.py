@@ -13,9 +13,9 @@ from ottla.cli.log import side_files as log_side_files
 from ottla.cli.log.drawing import By
 from ottla.cli.log.picture import print_directory, print_log
 from ottla.cli.log.plain import print_plain_directory, print_plain_log
+from ottla.logtools.listing import DataDir, Partition, SideFile, Target
 from ottla.logtools.show.log import Artist
 from ottla.logtools.show.pictures import LogPicture
-from ottla.logtools.source import DataDir, Partition, SideFile, Target
 from ottla.storage.fs import FileSystem
 
 _WIDTH_WITHOUT_TERMINAL = 100

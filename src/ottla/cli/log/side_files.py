@@ -9,8 +9,8 @@ from typing import Any
 from ottla.cli.json_text import to_json
 from ottla.logtools import side_files
 from ottla.logtools.index_files import load_index
+from ottla.logtools.listing import NotALogError, SideFile
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import NotALogError, SideFile
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.indexes.txn_index import TxnIndex

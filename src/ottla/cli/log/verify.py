@@ -9,7 +9,7 @@ from ottla.cli.json_text import to_json
 from ottla.cli.log.output import finding_line
 from ottla.cli.log.progress import progress_bar
 from ottla.logtools.findings import DEFECT, NOTE, Finding
-from ottla.logtools.source import DataDir, Partition, Target
+from ottla.logtools.listing import DataDir, Partition, Target
 from ottla.logtools.verify.data_dir import verify
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem

@@ -8,11 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.command_group import command_group
-from ottla.cli.options import (
-    JsonOption,
-    MasterOption,
-    RemoteOption,
-)
+from ottla.cli.options import JsonOption, SparkOptions
 
 app = command_group("Land topics in tables (Delta, Iceberg, Parquet) or topics, exactly once.")
 
@@ -23,12 +19,11 @@ FileArgument = Annotated[
 
 @app.command()
 def run(
+    spark: SparkOptions,
     file: FileArgument,
     once: Annotated[
         bool, typer.Option("--once", help="To the present end and stop, whatever the file's trigger.")
     ] = False,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
 ) -> None:
     """Run a pipeline: to the present end (available_now) or until Ctrl-C.
 
@@ -41,16 +36,15 @@ def run(
     """
     from ottla.cli.pipeline import work
 
-    work.run(file, once=once, master=master, remote=remote)
+    work.run(file, once=once, spark=spark)
 
 
 @app.command()
 def validate(
+    spark: SparkOptions,
     file: FileArgument,
     rows: Annotated[int, typer.Option(metavar="N", min=1, help="How many records to try.")] = 1000,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
-) -> None:
+) -> bool:
     """Try a pipeline on a sample: show the schema, some rows, and what would be put aside.
 
     Nothing is written.
@@ -61,8 +55,7 @@ def validate(
     """
     from ottla.cli.pipeline import work
 
-    if not work.validate(file, rows=rows, master=master, remote=remote):
-        raise typer.Exit(1)
+    return work.validate(file, rows=rows, spark=spark)
 
 
 @app.command()
@@ -80,6 +73,7 @@ def status(file: FileArgument, json: JsonOption = False) -> None:
 
 @app.command()
 def show(
+    spark: SparkOptions,
     file: FileArgument,
     sql: Annotated[
         str | None,
@@ -89,8 +83,6 @@ def show(
         ),
     ] = None,
     json: JsonOption = False,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
 ) -> None:
     """Ask the table a question with Spark SQL.
 
@@ -102,7 +94,7 @@ def show(
     """
     from ottla.cli.pipeline import work
 
-    work.show(file, sql, as_json=json, master=master, remote=remote)
+    work.show(file, sql, as_json=json, spark=spark)
 
 
 @app.command()

@@ -20,13 +20,13 @@ class Lines:
     """A line a batch, on stderr."""
 
     def planned(self, plan: Plan, behind: int) -> None:
-        """Told when it is done."""
+        """Nothing: the line comes with the commit."""
 
     def written(self, plan: Plan, results: Sequence[TaskResult]) -> None:
-        """Told when it is committed."""
+        """Nothing: the line comes with the commit."""
 
     def quarantined(self, plan: Plan, bad: int) -> None:
-        """Told with the rest."""
+        """Nothing: the number of bad rows is in the commit's line."""
 
     def committed(self, plan: Plan, facts: dict[str, Any]) -> None:
         bad = f", {facts['bad']:,} bad" if facts["bad"] else ""
@@ -37,7 +37,7 @@ class Lines:
         )
 
     def tasks(self, done: int, total: int) -> None:
-        """Told by a bar alone."""
+        """Nothing: only a bar shows single tasks."""
 
     def note(self, text: str) -> None:
         self._say(text)

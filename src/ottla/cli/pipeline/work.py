@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
 from ottla.cli.client.connection import complain
+from ottla.cli.options import SparkOptions
 from ottla.cli.pipeline.progress import make_watcher
 from ottla.cli.tables import print_facts, print_table
 from ottla.cli.terminal import say
@@ -19,27 +20,18 @@ from ottla.errors import BrokerError, ConfigError, PipelineFileError
 from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline, load
 from ottla.words import counted
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-@contextmanager
-def _spark(pipeline: Pipeline, master: str | None, remote: str | None) -> Iterator[SparkSession]:
-    """A session that is stopped at the end; what Spark raises is told in a line."""
-    from ottla.spark.session.session import running_session
-
+def _session(pipeline: Pipeline, spark: SparkOptions) -> AbstractContextManager[Any]:
     settings = {}
     if pipeline.sink.format == "topic":
         # A batch that is done again must have the same rows in the same tasks.
         settings["spark.sql.adaptive.enabled"] = "false"
-    if master and not master.startswith("local"):
+    if spark.master and not spark.master.startswith("local"):
         settings["spark.task.maxFailures"] = "8"
-    name = f"ottla {pipeline.file.stem}"
-    with running_session(name, master=master, remote=remote, settings=settings) as session:
-        yield session
+    return spark.session(pipeline.file.stem, settings)
 
 
-def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> None:
+def run(file: Path, *, once: bool, spark: SparkOptions) -> None:
     from ottla.spark.pipeline.engine import SparkEngine
     from ottla.spark.pipeline.run import Runner
 
@@ -49,7 +41,7 @@ def run(file: Path, *, once: bool, master: str | None, remote: str | None) -> No
         def engine() -> SparkEngine:
             """Spark is started when there is something to do."""
             watcher.note("starting Spark")
-            session = opened.enter_context(_spark(pipeline, master, remote))
+            session = opened.enter_context(_session(pipeline, spark))
             if sys.stderr.isatty():
                 from ottla.spark.session.task_progress import watched_tasks
 
@@ -83,12 +75,12 @@ def _told() -> Iterator[None]:
         raise PipelineError(lines[0] if lines else type(error).__name__) from error
 
 
-def validate(file: Path, *, rows: int, master: str | None, remote: str | None) -> bool:
+def validate(file: Path, *, rows: int, spark: SparkOptions) -> bool:
     from ottla.spark.pipeline.validate import dry_run
 
     pipeline = load(file)
     with _told():
-        report = dry_run(pipeline, rows, lambda: _spark(pipeline, master, remote))
+        report = dry_run(pipeline, rows, lambda: _session(pipeline, spark))
     print(report.text())
     return report.ok
 
@@ -108,13 +100,13 @@ def status(file: Path, *, as_json: bool) -> None:
         print_table(("partition", "next offset>", "end>", "lag>"), shown)
 
 
-def show(file: Path, sql: str | None, *, as_json: bool, master: str | None, remote: str | None) -> None:
+def show(file: Path, sql: str | None, *, as_json: bool, spark: SparkOptions) -> None:
     from ottla.spark.pipeline.show import register
     from ottla.spark.pipeline.targets.console import as_text
 
     pipeline = load(file)
     _needs_table(pipeline)
-    with _told(), _spark(pipeline, master, remote) as session:
+    with _told(), _session(pipeline, spark) as session:
         register(pipeline, session)
         found = session.sql(sql or "select * from rows limit 20").toArrow()
     if as_json:

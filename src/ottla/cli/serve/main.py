@@ -55,10 +55,7 @@ def run(words: Sequence[str]) -> None:
         from ottla.cli.serve.one import run_broker
 
         run_broker(
-            options,
-            log_requests=given.log_requests,
-            log_level=given.log_level,
-            log_format=given.log_format,
+            options, log_requests=given.log_requests, log_level=given.log_level, log_format=given.log_format
         )
         return
     from ottla.cli.serve.many import run_brokers

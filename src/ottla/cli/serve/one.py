@@ -42,9 +42,8 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, _hung_up)
     if is_child:
-        loop.add_reader(
-            sys.stdin.fileno(), stop.set
-        )  # nothing ever comes but the end, when the parent is gone
+        # Nothing ever comes but the end, when the parent is gone.
+        loop.add_reader(sys.stdin.fileno(), stop.set)
     await broker.start(_Progress().show)
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)

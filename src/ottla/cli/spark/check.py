@@ -11,32 +11,34 @@ from typing import Any
 from ottla.cli.json_text import to_json
 from ottla.cli.log import verify as log_verify
 from ottla.cli.log.repair import Tally
+from ottla.cli.options import SparkOptions
 from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import Column, print_table
 from ottla.cli.values import format_size, format_time
 from ottla.logtools.findings import DEFECT, NOTE, Finding
+from ottla.logtools.listing import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.repair.log import bound_by
-from ottla.logtools.source import DataDir, NotALogError, Partition, all_partitions_of, resolve
 from ottla.logtools.stats import SegmentStats
 from ottla.logtools.writing import data_dir_of, locked
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.repair import apply_repairs, plan_repairs
 from ottla.spark.jobs.report import where, write_report
 from ottla.spark.jobs.stats import stats
-from ottla.spark.jobs.tasks import SparkMaster
 from ottla.spark.jobs.verify import verify
 from ottla.storage.fs import FileSystem, RealFileSystem
 
-_THING = {"topic": str, "partition": int, "file": str}
-_FINDING = {**_THING, "level": str, "code": str, "position": int, "offset": int, "meaning": str}
-_REPAIR = {**_THING, "action": str, "position": int, "size": int, "offset": int, "meaning": str, "done": bool}
-_STATS = {**_THING, **{field.name: str if field.name == "codecs" else int for field in fields(SegmentStats)}}
-_STATS["file"] = str
+WHERE: dict[str, type] = {"topic": str, "partition": int, "file": str}
+_FINDING = {**WHERE, "level": str, "code": str, "position": int, "offset": int, "meaning": str}
+_REPAIR = {**WHERE, "action": str, "position": int, "size": int, "offset": int, "meaning": str, "done": bool}
+_STATS = {
+    **WHERE,
+    **{field.name: str if field.name in ("codecs", "file") else int for field in fields(SegmentStats)},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How results are told."""
+    """How a job's results are printed: as JSON or as a table; and the Parquet report, if one is asked for."""
 
     report: str | None
     as_json: bool = False
@@ -46,7 +48,7 @@ class Output:
             write_report(self.report, columns, ({**where(row["file"]), **row} for row in rows))
 
 
-def run_verify(place: SparkMaster, path: str, output: Output) -> bool:
+def run_verify(place: SparkOptions, path: str, output: Output) -> bool:
     """Whether all is well."""
     fs, target = open_directory(path)
     with session_of(place, "spark verify") as spark:
@@ -58,7 +60,7 @@ def run_verify(place: SparkMaster, path: str, output: Output) -> bool:
     return log_verify.verdict(path, told, as_json=output.as_json, mend=path)
 
 
-def run_stats(place: SparkMaster, path: str, output: Output) -> None:
+def run_stats(place: SparkOptions, path: str, output: Output) -> None:
     fs, target = open_directory(path)
     with session_of(place, "spark stats") as spark:
         found = stats(spark, fs, target)
@@ -70,7 +72,7 @@ def run_stats(place: SparkMaster, path: str, output: Output) -> None:
         _print_stats(found)
 
 
-def run_repair(place: SparkMaster, path: str, output: Output, *, write: bool, skip_corrupt: bool) -> bool:
+def run_repair(place: SparkOptions, path: str, output: Output, *, write: bool, skip_corrupt: bool) -> bool:
     """Whether nothing is left that this does not mend."""
     fs, target = open_directory(path)
     with closing(SystemRuntime()) as runtime:

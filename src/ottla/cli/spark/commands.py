@@ -12,13 +12,12 @@ from ottla.cli.options import (
     DeleteRetentionOption,
     IntervalOption,
     JsonOption,
-    MasterOption,
-    RemoteOption,
     ReportOption,
     SkipCorruptOption,
+    SparkOptions,
     WriteOption,
 )
-from ottla.records.compression.codec import Codec
+from ottla.cli.spark.import_options import SourceOptions, TopicOptions
 
 app = command_group(
     "Check, mend and move whole data directories with Spark: one task for each segment or block of segments."
@@ -34,12 +33,8 @@ DirectoryArgument = Annotated[
 
 @app.command()
 def verify(
-    path: DirectoryArgument,
-    report: ReportOption = None,
-    json: JsonOption = False,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
-) -> None:
+    spark: SparkOptions, path: DirectoryArgument, report: ReportOption = None, json: JsonOption = False
+) -> bool:
     """Check every batch, record and index entry, epochs, snapshots, gaps and checkpoints.
 
     Only reads. Findings and exit codes are those of `ottla log verify`. 0: healthy. 1: defects. 2: wrong usage,
@@ -50,20 +45,13 @@ def verify(
       ottla spark verify /var/kafka/data --report findings.parquet
     """
     from ottla.cli.spark import check as work
-    from ottla.spark.jobs.tasks import SparkMaster
 
-    output = work.Output(report, json)
-    if not work.run_verify(SparkMaster(master, remote), os.path.abspath(path), output):
-        raise typer.Exit(1)
+    return work.run_verify(spark, os.path.abspath(path), work.Output(report, json))
 
 
 @app.command()
 def stats(
-    path: DirectoryArgument,
-    report: ReportOption = None,
-    json: JsonOption = False,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
+    spark: SparkOptions, path: DirectoryArgument, report: ReportOption = None, json: JsonOption = False
 ) -> None:
     """Count batches, records and bytes, codecs, times and transactions, from the headers of all batches.
 
@@ -74,21 +62,19 @@ def stats(
       ottla spark stats /var/kafka/data
     """
     from ottla.cli.spark import check as work
-    from ottla.spark.jobs.tasks import SparkMaster
 
-    work.run_stats(SparkMaster(master, remote), os.path.abspath(path), work.Output(report, json))
+    work.run_stats(spark, os.path.abspath(path), work.Output(report, json))
 
 
 @app.command()
 def repair(
+    spark: SparkOptions,
     path: DirectoryArgument,
     write: WriteOption = False,
     skip_corrupt: SkipCorruptOption = False,
     report: ReportOption = None,
     json: JsonOption = False,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
-) -> None:
+) -> bool:
     """Rebuild damaged indexes, snapshots and epochs, cut torn tails, take out bad batches.
 
     Steps, copies and exit codes are those of `ottla log repair`. Refused while a broker uses the directory.
@@ -99,22 +85,18 @@ def repair(
       ottla spark repair /var/kafka/data --write --report steps.parquet
     """
     from ottla.cli.spark import check as work
-    from ottla.spark.jobs.tasks import SparkMaster
 
     output = work.Output(report, json)
-    place = SparkMaster(master, remote)
-    if not work.run_repair(place, os.path.abspath(path), output, write=write, skip_corrupt=skip_corrupt):
-        raise typer.Exit(1)
+    return work.run_repair(spark, os.path.abspath(path), output, write=write, skip_corrupt=skip_corrupt)
 
 
 @app.command()
 def reindex(
+    spark: SparkOptions,
     path: DirectoryArgument,
     write: WriteOption = False,
     interval: IntervalOption = 4096,
     report: ReportOption = None,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
 ) -> None:
     """Build all indexes and producer snapshots anew, in every log.
 
@@ -127,15 +109,14 @@ def reindex(
     """
     from ottla.cli.spark.check import Output
     from ottla.cli.spark.rewrite import run_reindex
-    from ottla.spark.jobs.tasks import SparkMaster
 
-    place, output = SparkMaster(master, remote), Output(report)
-    if not run_reindex(place, os.path.abspath(path), output, interval=interval, write=write):
+    if not run_reindex(spark, os.path.abspath(path), Output(report), interval=interval, write=write):
         raise typer.Exit(2)
 
 
 @app.command()
 def compact(
+    spark: SparkOptions,
     path: DirectoryArgument,
     topic: Annotated[
         list[str] | None, typer.Option(metavar="TOPIC", help="A topic to compact. May be repeated.")
@@ -143,8 +124,6 @@ def compact(
     write: WriteOption = False,
     delete_retention_ms: DeleteRetentionOption = 86_400_000,
     report: ReportOption = None,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
 ) -> None:
     """Keep only the newest record of each key, in every log of the topics.
 
@@ -158,10 +137,9 @@ def compact(
     """
     from ottla.cli.spark.check import Output
     from ottla.cli.spark.rewrite import run_compact
-    from ottla.spark.jobs.tasks import SparkMaster
 
     if not run_compact(
-        SparkMaster(master, remote),
+        spark,
         os.path.abspath(path),
         Output(report),
         topics=topic or [],
@@ -173,6 +151,7 @@ def compact(
 
 @app.command()
 def export(
+    spark: SparkOptions,
     path: DirectoryArgument,
     to: Annotated[str, typer.Option(metavar="DIR", help="A directory that is not there yet.")],
     topic: Annotated[
@@ -183,9 +162,7 @@ def export(
         bool, typer.Option("--skip-corrupt", help="Leave out what is damaged; then the exit code is 1.")
     ] = False,
     report: ReportOption = None,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
-) -> None:
+) -> bool:
     """Write topics as Parquet files under topic=<name>/partition=<number>.
 
     Columns: key, value, offset, timestamp, timestampType and headers. Works while a broker runs.
@@ -196,58 +173,14 @@ def export(
     """
     from ottla.cli.spark.check import Output
     from ottla.cli.spark.move import run_export
-    from ottla.spark.jobs.tasks import SparkMaster
 
-    place, output = SparkMaster(master, remote), Output(report)
-    if not run_export(
-        place, os.path.abspath(path), to, output, topics=topic or [], skip_corrupt=skip_corrupt
-    ):
-        raise typer.Exit(1)
+    source, output = os.path.abspath(path), Output(report)
+    return run_export(spark, source, to, output, topics=topic or [], skip_corrupt=skip_corrupt)
 
 
 @app.command("import")
 def import_(
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic that the rows become.")],
-    into: Annotated[
-        str, typer.Option(metavar="DIR", help="A new data directory, or that of a broker that is stopped.")
-    ],
-    from_: Annotated[str | None, typer.Option("--from", metavar="PATH", help="Files to read.")] = None,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="NAME", help="Of the files: parquet, json, csv, orc, or any that Spark knows."
-        ),
-    ] = "parquet",
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A table that Spark knows, instead of files.")
-    ] = None,
-    sql: Annotated[
-        str | None,
-        typer.Option(metavar="QUERY", help="A query over `source`, for rows that do not have these columns."),
-    ] = None,
-    partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many the new topic shall have.")
-    ] = None,
-    keep_partitions: Annotated[
-        bool, typer.Option("--keep-partitions", help="Rows under partition=<number>, as exported, go there.")
-    ] = False,
-    append: Annotated[bool, typer.Option("--append", help="Add to a topic that is there.")] = False,
-    codec: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the batches: none, gzip, snappy, lz4 or zstd.")
-    ] = "zstd",
-    batch_bytes: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of records in a batch, before compression.")
-    ] = 65_536,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A topic setting. May be repeated."),
-    ] = None,
-    node_id: Annotated[
-        int, typer.Option(metavar="N", min=0, help="The node.id of a new data directory's broker.")
-    ] = 1,
-    report: ReportOption = None,
-    master: MasterOption = None,
-    remote: RemoteOption = None,
+    spark: SparkOptions, source: SourceOptions, target: TopicOptions, report: ReportOption = None
 ) -> None:
     """Build a topic out of rows: finished segments and indexes, in parallel, without a broker.
 
@@ -262,27 +195,6 @@ def import_(
       ottla spark import --from more.parquet --topic t --append --into data
     """
     from ottla.cli.spark.check import Output
-    from ottla.cli.spark.move import RowSource, run_import
-    from ottla.spark.jobs.import_topic import ImportOptions
-    from ottla.spark.jobs.tasks import SparkMaster
+    from ottla.cli.spark.move import run_import
 
-    settings = dict(_setting(text) for text in config or [])
-    options = ImportOptions(
-        os.path.abspath(into), topic, partitions, append, _codec(codec), batch_bytes, settings, node_id
-    )
-    source = RowSource(from_, format_, table, sql, keep_partitions)
-    run_import(SparkMaster(master, remote), source, options, Output(report))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign:
-        raise typer.BadParameter(f"{text!r} is not KEY=VALUE")
-    return key, value
-
-
-def _codec(name: str) -> Codec:
-    try:
-        return Codec[name.upper()]
-    except KeyError:
-        raise typer.BadParameter(f"{name!r} is no codec; choose none, gzip, snappy, lz4 or zstd") from None
+    run_import(spark, source, target.parsed(), Output(report))

@@ -6,70 +6,30 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from ottla.cli.spark.check import Output
+from ottla.cli.options import SparkOptions
+from ottla.cli.spark.check import WHERE, Output
+from ottla.cli.spark.import_options import SourceOptions
 from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import print_table
 from ottla.cli.values import format_size
-from ottla.errors import ConfigError
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.export import Exported, export
 from ottla.spark.jobs.import_topic import Imported, ImportOptions, import_topic
 from ottla.spark.jobs.importing import pack_frame, pack_parquet, parquet_pieces
-from ottla.spark.jobs.tasks import SparkMaster
 from ottla.spark.options import read_options
 from ottla.storage.fs import RealFileSystem
 from ottla.words import counted
 
-_EXPORT = {
-    "topic": str,
-    "partition": int,
-    "file": str,
-    "start_offset": int,
-    "end_offset": int,
-    "rows": int,
-    "size": int,
-    "damaged": int,
-}
-_IMPORT = {
-    "topic": str,
-    "partition": int,
-    "file": str,
-    "start_offset": int,
-    "end_offset": int,
-    "segments": int,
-    "size": int,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class RowSource:
-    """Where rows come from."""
-
-    path: str | None
-    format: str
-    table: str | None
-    sql: str | None
-    keep_partitions: bool = False
-
-    def check(self) -> None:
-        if (self.path is None) == (self.table is None):
-            raise ConfigError("say where the rows come from: --from PATH or --table NAME")
-        if self.keep_partitions and not self.is_plain_parquet:
-            raise ConfigError("--keep-partitions is for Parquet files; a column partition says the same")
-
-    @property
-    def is_plain_parquet(self) -> bool:
-        """Files that tasks can read themselves."""
-        return (
-            self.path is not None and self.format == "parquet" and self.sql is None and "://" not in self.path
-        )
+_OFFSETS = WHERE | dict.fromkeys(("start_offset", "end_offset", "size"), int)
+_EXPORT = _OFFSETS | {"rows": int, "damaged": int}
+_IMPORT = _OFFSETS | {"segments": int}
 
 
 def run_export(
-    place: SparkMaster, path: str, target: str, output: Output, *, topics: Sequence[str], skip_corrupt: bool
+    place: SparkOptions, path: str, target: str, output: Output, *, topics: Sequence[str], skip_corrupt: bool
 ) -> bool:
     """Whether everything could be read."""
     given = {"path": path, "includeHeaders": "true"}
@@ -107,12 +67,14 @@ def _print_exported(files: Iterable[Exported]) -> None:
     print_table(("topic", "partitions>", "files>", "rows>", "size>", "damaged>"), rows)
 
 
-def run_import(place: SparkMaster, source: RowSource, options: ImportOptions, output: Output) -> None:
+def run_import(place: SparkOptions, source: SourceOptions, options: ImportOptions, output: Output) -> None:
     source.check()
     fs = RealFileSystem()
     with closing(SystemRuntime()) as runtime, session_of(place, "spark import") as spark:
         if source.is_plain_parquet:
-            pieces = parquet_pieces(os.path.abspath(str(source.path)), keep_partitions=source.keep_partitions)
+            pieces = parquet_pieces(
+                os.path.abspath(str(source.from_)), keep_partitions=source.keep_partitions
+            )
             done = import_topic(
                 spark, fs, runtime, options, lambda packing: pack_parquet(spark, pieces, packing)
             )
@@ -123,8 +85,10 @@ def run_import(place: SparkMaster, source: RowSource, options: ImportOptions, ou
     _print_imported(options, done)
 
 
-def _frame(spark: Any, source: RowSource) -> Any:
-    frame = spark.table(source.table) if source.table else spark.read.format(source.format).load(source.path)
+def _frame(spark: Any, source: SourceOptions) -> Any:
+    frame = (
+        spark.table(source.table) if source.table else spark.read.format(source.format_).load(source.from_)
+    )
     if source.sql is None:
         return frame
     frame.createOrReplaceTempView("source")

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from ottla.spark.jobs.tasks import SparkMaster
+from ottla.cli.options import SparkOptions
 from ottla.spark.session.task_progress import watched_tasks
 
 
 @contextmanager
-def session_of(place: SparkMaster, job: str) -> Iterator[SparkSession]:
+def session_of(place: SparkOptions, job: str) -> Iterator[SparkSession]:
     if not sys.stderr.isatty():
         with place.session(job) as session:
             yield session

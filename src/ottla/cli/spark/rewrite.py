@@ -7,34 +7,25 @@ from collections.abc import Sequence
 
 from ottla.cli.failure import one_line
 from ottla.cli.log.offline import differing
-from ottla.cli.spark.check import Output, open_directory, writing
+from ottla.cli.options import SparkOptions
+from ottla.cli.spark.check import WHERE, Output, open_directory, writing
 from ottla.cli.spark.progress import session_of
 from ottla.cli.tables import print_table
 from ottla.cli.values import format_size
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
-from ottla.logtools.source import DataDir, Partition, partitions_of
+from ottla.logtools.listing import DataDir, Partition, partitions_of
 from ottla.spark.jobs.compact import Compacted, compact
 from ottla.spark.jobs.reindex import Reindexed, reindex
-from ottla.spark.jobs.tasks import SparkMaster
 from ottla.words import counted
 
 _HINT = "nothing was changed; --write does it"
-_REINDEX = {"topic": str, "partition": int, "file": str, "done": bool, "refused": str}
-_COMPACT = {
-    "topic": str,
-    "partition": int,
-    "file": str,
-    "size_before": int,
-    "size_after": int,
-    "segments_before": int,
-    "segments_after": int,
-    "cleaned_to": int,
-    "refused": str,
-}
+_REINDEX = WHERE | {"done": bool, "refused": str}
+_SIZES = ("size_before", "size_after", "segments_before", "segments_after", "cleaned_to")
+_COMPACT = WHERE | dict.fromkeys(_SIZES, int) | {"refused": str}
 
 
-def run_reindex(place: SparkMaster, path: str, output: Output, *, interval: int, write: bool) -> bool:
+def run_reindex(place: SparkOptions, path: str, output: Output, *, interval: int, write: bool) -> bool:
     """Whether no log was refused."""
     fs, target = open_directory(path)
     with writing(fs, target, write=write), session_of(place, "spark reindex") as spark:
@@ -68,7 +59,7 @@ def _print_reindexed(logs: list[Reindexed]) -> None:
 
 
 def run_compact(
-    place: SparkMaster,
+    place: SparkOptions,
     path: str,
     output: Output,
     *,
@@ -98,7 +89,10 @@ def run_compact(
         )
         with session_of(place, "spark compact") as spark:
             found = compact(spark, fs, partitions, config)
-    rows = ({**done.fields(), "file": done.path, "refused": _text(done)} for done in found)
+    rows = (
+        {name: getattr(done, name) for name in _SIZES} | {"file": done.path, "refused": _text(done)}
+        for done in found
+    )
     output.write(_COMPACT, rows)
     _print_compacted(found)
     return not any(done.refused for done in found)

@@ -7,30 +7,20 @@ who has joined so far, is known only here and begins anew when another broker ta
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
 from typing import Final
 
+from ottla.coordinator.classic.phases import TABLE, GroupEvent, GroupPhase
 from ottla.coordinator.result import Reply
 from ottla.errors import CodedError
 from ottla.internal_topics.decoding import subscribed_topics
 from ottla.internal_topics.group_records import GroupValue, MemberMetadata
 from ottla.protocol.errors import ErrorCode
 from ottla.runtime import Timer
+from ottla.states import next_state
 
 CONSUMER_PROTOCOL = "consumer"
-QUICKLY_READ: Final = (
-    1000  # topics that members name: more are read when a generation has begun, a few at a time
-)
-
-
-class GroupPhase(Enum):
-    """Where a group is in its life, by Kafka's names."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"  # members are joining
-    COMPLETING = "CompletingRebalance"  # the leader is to say who has what
-    STABLE = "Stable"
-    DEAD = "Dead"
+# Topics that members name. If they name more, those are read when a generation has begun, a few at a time.
+QUICKLY_READ: Final = 1000
 
 
 class Member:
@@ -63,7 +53,7 @@ class Member:
         self.is_new = False  # has never been in a generation
         self.join_reply: Reply | None = None  # waits for the next generation
         self.sync_reply: Reply | None = None  # waits for its assignment
-        self.deadline_ms = 0  # when its session ends, if it is not heard of
+        self.deadline_ms = 0  # when its session ends, unless it sends something
         self.timer: Timer | None = None
         self.timer_due_ms = 0
 
@@ -87,7 +77,7 @@ class Group:
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
         self.phase = GroupPhase.EMPTY
-        self.was_empty = True  # before the rebalance that goes on
+        self.was_empty = True  # before the last change of phase
         self.timestamp = now_ms  # of the last change of phase; -1 if it is not known
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -103,7 +93,7 @@ class Group:
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
         self._supported: Counter[str] = Counter()
-        self.metadata_bytes = 0  # that its members have brought
+        self.metadata_bytes = 0  # of the protocols of all members
 
     @classmethod
     def restored(cls, group_id: str, value: GroupValue) -> Group:
@@ -128,7 +118,7 @@ class Group:
             )
         group.leader = value.leader
         if group.members:
-            group.phase = GroupPhase.STABLE
+            group.move(GroupEvent.RESTORED, value.timestamp)
         group.topics = group.subscribed() if group.announced_topics <= QUICKLY_READ else None
         return group
 
@@ -192,13 +182,7 @@ class Group:
         return member
 
     def check_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        *,
-        transactional: bool,
-        version: int,
+        self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, version: int
     ) -> None:
         """CodedError unless such a member may commit offsets now, in whatever version it does."""
         if generation < 0 and self.phase is GroupPhase.EMPTY:
@@ -214,7 +198,9 @@ class Group:
 
     # -- changes
 
-    def enter(self, phase: GroupPhase, now_ms: int) -> None:
+    def move(self, event: GroupEvent, now_ms: int) -> None:
+        """The only way to another phase; IllegalEventError if there is none."""
+        phase = next_state(TABLE, self.phase, event)
         self.was_empty = self.phase is GroupPhase.EMPTY
         self.phase = phase
         self.timestamp = now_ms
@@ -285,7 +271,7 @@ class Group:
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
         self.topics = self.subscribed() if self.announced_topics <= QUICKLY_READ else None
-        self.enter(GroupPhase.COMPLETING if self.members else GroupPhase.EMPTY, now_ms)
+        self.move(GroupEvent.JOINED if self.members else GroupEvent.DESERTED, now_ms)
         self.not_synced = set(self.members)
 
     def select_protocol(self) -> str:
@@ -310,8 +296,9 @@ class Group:
             topics.update(wanted)
         return frozenset(topics)
 
-    def cancel_timers(self) -> None:
-        """The group is gone."""
+    def end(self) -> None:
+        """The group is gone: nothing that it was waiting for matters any more."""
+        self.move(GroupEvent.REMOVED, self.timestamp)
         timers = [self.join_timer, self.sync_timer, *self.pending.values()]
         timers += [member.timer for member in self.members.values()]
         for timer in timers:

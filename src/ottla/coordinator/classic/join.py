@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase, Member
+from ottla.coordinator.classic.group import Group, Member
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import NEW_MEMBER_TIMEOUT_MS, Effects, Rebalances, joined
 from ottla.coordinator.offsets.room import Room, is_long
-from ottla.coordinator.result import LATER, Reply, Result, Shard
+from ottla.coordinator.result import LATER, CommandResult, GroupResult, Reply, Shard
 from ottla.errors import CodedError
-from ottla.internal_topics.group_records import GroupMetadata, GroupRecord, GroupValue
+from ottla.internal_topics.group_records import GroupMetadata, GroupValue
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -39,28 +41,26 @@ class Joining(NamedTuple):
         return self.request.session_timeout_ms if timeout_ms < 0 else timeout_ms
 
 
+@dataclass(eq=False)
 class Joins:
     """The way into the groups of one shard."""
 
-    def __init__(
-        self, shard: Shard, config: BrokerConfig, groups: dict[str, Group], rebalances: Rebalances, room: Room
-    ) -> None:
-        self._room = room
-        self._shard = shard
-        self._max_size = config.group_max_size
-        self._groups = groups
-        self._rebalances = rebalances
+    _shard: Shard
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _rebalances: Rebalances
+    _room: Room
 
-    def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+    def join(self, joining: Joining, now_ms: int) -> GroupResult:
         """The answer comes with the next generation, or at once where there is a reason."""
         request = joining.request
         if is_long(joining.client_id, request.group_instance_id, request.protocol_type):
-            return Result(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
+            return CommandResult(_refused(request.member_id, ErrorCode.INVALID_REQUEST))
         group = self._groups.get(request.group_id)
         is_new_group = group is None
         if group is None:
             if request.member_id:
-                return Result(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
+                return CommandResult(_refused(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID))
             self._room.check_group(request.group_id)
             group = self._groups[request.group_id] = Group(request.group_id, now_ms)
         fx = Effects(now_ms)
@@ -80,9 +80,9 @@ class Joins:
 
     def _has_room(self, group: Group, member_id: str) -> bool:
         if group.phase is GroupPhase.PREPARING:
-            return member_id in group.joining or len(group.joining) < self._max_size
+            return member_id in group.joining or len(group.joining) < self._config.group_max_size
         if group.phase in (GroupPhase.COMPLETING, GroupPhase.STABLE):
-            return member_id in group.members or len(group.members) < self._max_size
+            return member_id in group.members or len(group.members) < self._config.group_max_size
         return True
 
     def _has_bytes(self, group: Group, joining: Joining, now_ms: int) -> bool:
@@ -112,7 +112,7 @@ class Joins:
             if instance_id in group.static:
                 return self._replace_static(group, joining, member_id, fx)
         elif joining.version >= _ID_REQUIRED_SINCE:
-            if len(group.pending) >= self._max_size:
+            if len(group.pending) >= self._config.group_max_size:
                 return _refused("", ErrorCode.GROUP_MAX_SIZE_REACHED)
             # A client that dies while it joins leaves no member behind: only who comes back with the id is one.
             self._rebalances.expect(group, member_id, request.session_timeout_ms)
@@ -142,7 +142,7 @@ class Joins:
 
     @staticmethod
     def _wait(group: Group, member: Member, reply: Reply, fx: Effects) -> None:
-        if member.join_reply is not None:  # it has asked before, and lost its connection perhaps
+        if member.join_reply is not None:  # an earlier JoinGroup, perhaps of a lost connection
             again = _refused(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
             fx.replies.append((member.join_reply, again))
         member.join_reply = reply
@@ -205,7 +205,7 @@ class Joins:
             return joined(group, member)
         if group.phase is GroupPhase.STABLE and is_unchanged and group.leader != member_id:
             return joined(group, member)
-        if group.phase in (GroupPhase.EMPTY, GroupPhase.DEAD):
+        if group.phase is GroupPhase.EMPTY:
             return _refused(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         self._update(group, member, joining)
         self._wait(group, member, joining.reply, fx)

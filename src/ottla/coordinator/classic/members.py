@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Effects, Rebalances, synced
-from ottla.coordinator.result import LATER, Reply, Result
+from ottla.coordinator.result import LATER, CommandResult, GroupResult, Reply
 from ottla.errors import CodedError
-from ottla.internal_topics.group_records import GroupRecord
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -22,7 +22,7 @@ class Members:
         self._groups = groups
         self._rebalances = rebalances
 
-    def sync(self, request: SyncGroupRequest, reply: Reply, now_ms: int) -> Result[GroupRecord]:
+    def sync(self, request: SyncGroupRequest, reply: Reply, now_ms: int) -> GroupResult:
         """Ask for the own assignment; the leader brings everybody's."""
         group = self._groups.get(request.group_id)
         if group is None or group.phase is GroupPhase.EMPTY:
@@ -39,7 +39,7 @@ class Members:
             raise CodedError(ErrorCode.REBALANCE_IN_PROGRESS)
         group.not_synced.discard(member.member_id)
         if group.phase is GroupPhase.STABLE:
-            return Result(synced(group, member))
+            return CommandResult(synced(group, member))
         fx = Effects(now_ms)
         if member.sync_reply is not None:
             fx.replies.append((member.sync_reply, CodedError(ErrorCode.REBALANCE_IN_PROGRESS)))
@@ -49,7 +49,7 @@ class Members:
             self._rebalances.give_assignments(group, assignments, fx)
         return fx.result(LATER)
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result[GroupRecord]:
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> GroupResult:
         group = self._groups.get(request.group_id)
         if group is None:
             raise CodedError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -59,9 +59,9 @@ class Members:
         self._rebalances.touch(group, member)
         if group.phase is GroupPhase.PREPARING:
             raise CodedError(ErrorCode.REBALANCE_IN_PROGRESS)
-        return Result(HeartbeatResponse())
+        return CommandResult(HeartbeatResponse())
 
-    def leave(self, group_id: str, identities: Sequence[MemberIdentity], now_ms: int) -> Result[GroupRecord]:
+    def leave(self, group_id: str, identities: Sequence[MemberIdentity], now_ms: int) -> GroupResult:
         """Members leave, or are sent away by an administrator: each for itself, then one rebalance."""
         group = self._groups.get(group_id)
         fx = Effects(now_ms)

@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import QUICKLY_READ, Group, GroupPhase, Member, announced
-from ottla.coordinator.result import Command, Reply, Result, Shard
+from ottla.coordinator.classic.group import QUICKLY_READ, Group, Member, announced
+from ottla.coordinator.classic.phases import GroupEvent, GroupPhase
+from ottla.coordinator.result import Command, CommandResult, GroupResult, Reply, Shard
 from ottla.errors import BrokerError
 from ottla.internal_topics.decoding import subscribed_topics
 from ottla.internal_topics.group_records import GroupMetadata, GroupRecord
@@ -23,10 +24,10 @@ from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupRespo
 from ottla.protocol.messages.sync_group import SyncGroupResponse
 from ottla.runtime import Timer
 
-# A member that is new may wait so long for its first generation without being heard of.
+# How long a new member may wait for its first generation without a sign of life.
 NEW_MEMBER_TIMEOUT_MS = 300_000
 
-# A consumer that names more topics than these, or a group, counts as one that may want anything.
+# A consumer, or a group, that names more topics than these counts as subscribed to every topic.
 _MOST_OF_MEMBER = 10_000
 _MOST_OF_GROUP = 100_000
 
@@ -40,18 +41,17 @@ class Effects:
     replies: list[tuple[Reply, Any]] = field(default_factory=list)
     undo: Callable[[], None] | None = None
 
-    def result(self, response: Any = None) -> Result[GroupRecord]:
+    def result(self, response: Any = None) -> GroupResult:
         """Groups have changed themselves: their records are pictures of them, not changes."""
-        return Result(response, self.records, replay=False, replies=self.replies, undo=self.undo)
+        return CommandResult(response, self.records, replay=False, replies=self.replies, undo=self.undo)
 
 
 class Rebalances:
     """The rebalances, sessions and timers of one shard's groups."""
 
-    def __init__(self, shard: Shard, config: BrokerConfig, groups: dict[str, Group]) -> None:
+    def __init__(self, shard: Shard, config: BrokerConfig) -> None:
         self._shard = shard
         self._initial_delay_ms = config.group_initial_rebalance_delay_ms
-        self._groups = groups
 
     # -- from one generation to the next
 
@@ -72,7 +72,7 @@ class Rebalances:
             delay_ms = self._initial_delay_ms
             left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
             self._wait_for_company(group, delay_ms, left_ms)
-        group.enter(GroupPhase.PREPARING, fx.now_ms)
+        group.move(GroupEvent.REBALANCE, fx.now_ms)
         if not is_first:
             if group.have_all_joined:
                 self.complete(group, fx)
@@ -192,7 +192,7 @@ class Rebalances:
         """The leader has spoken: the group is stable once that is written down."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        group.enter(GroupPhase.STABLE, fx.now_ms)
+        group.move(GroupEvent.ASSIGNED, fx.now_ms)
         fx.records.append(GroupMetadata(group.group_id, group.snapshot()))
         fx.undo = partial(self._undo_assignments, group)
         told = Generation(group)
@@ -224,7 +224,7 @@ class Rebalances:
 
     def _undo_assignments(self, group: Group) -> None:
         """They are too large to be written down: try once more, perhaps the members ask for less."""
-        group.phase = GroupPhase.COMPLETING
+        group.move(GroupEvent.NOT_WRITTEN, group.timestamp)
         self._later(group, 0, self.prepare_or_complete)
 
     def _take_back_assignments(self, group: Group, fx: Effects) -> None:
@@ -237,7 +237,7 @@ class Rebalances:
 
     def take_over(self, group: Group) -> None:
         """The group was read from the log."""
-        if self._groups.get(group.group_id) is group:
+        if group.phase is not GroupPhase.DEAD:
             for member in group.members.values():
                 if member.timer is None:
                     self.touch(group, member)
@@ -265,7 +265,7 @@ class Rebalances:
         if now_ms < member.deadline_ms:
             self._watch(group, member, now_ms)
         elif member.is_new or (member.join_reply is None and member.sync_reply is None):
-            # Who waits for this coordinator need not say that it is alive.
+            # A member that waits for an answer of this coordinator cannot send heartbeats.
             self.forget(group, member, fx)
             if group.phase is not GroupPhase.PREPARING:
                 self.prepare_or_complete(group, fx)
@@ -292,11 +292,11 @@ class Rebalances:
             self.complete(group, fx)
 
     def _later(self, group: Group, delay_ms: float, step: Callable[[Group, Effects], None]) -> Timer:
-        """A step of a group later, unless the group is another one by then."""
+        """A step of a group later, unless the group is gone by then."""
 
-        def command(state: object, now_ms: int) -> Result[GroupRecord]:
+        def command(state: object, now_ms: int) -> GroupResult:
             fx = Effects(now_ms)
-            if self._groups.get(group.group_id) is group:
+            if group.phase is not GroupPhase.DEAD:
                 step(group, fx)
             return fx.result()
 

@@ -7,6 +7,7 @@ partitions, to get some, to follow the group's epoch. Nobody leads; the coordina
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from ottla.cluster.image import ClusterImage
@@ -20,7 +21,7 @@ from ottla.coordinator.consumer.member_updates import MemberUpdates, Update
 from ottla.coordinator.consumer.members import ConsumerMembers
 from ottla.coordinator.consumer.migration import Migration
 from ottla.coordinator.consumer.reconciling import Owned
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult, GroupResult
 from ottla.errors import CodedError
 from ottla.internal_topics.consumer_group_records import ClassicMember, MemberDetails, MemberState
 from ottla.internal_topics.consumer_protocol import (
@@ -40,43 +41,35 @@ from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 _ID_REQUIRED_SINCE = 4
 
 
+@dataclass(eq=False)
 class ClassicMembers:
     """What members of the classic protocol do in one shard's consumer groups."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        image: Callable[[], ClusterImage],
-        members: ConsumerMembers,
-        updates: MemberUpdates,
-        migration: Migration,
-        rebalances: Rebalances,
-    ) -> None:
-        self._max_size = config.group_consumer_max_size
-        self._image = image
-        self._members = members
-        self._updates = updates
-        self._migration = migration
-        self._rebalances = rebalances
+    _config: BrokerConfig
+    _image: Callable[[], ClusterImage]
+    _members: ConsumerMembers
+    _updates: MemberUpdates
+    _migration: Migration
+    _rebalances: Rebalances
 
     # -- JoinGroup
 
-    def join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+    def join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> GroupResult:
         try:
             return self._join(group, joining, now_ms)
         except CodedError as error:
-            return Result(JoinGroupResponse(error_code=error.code, protocol_name=None))
+            return CommandResult(JoinGroupResponse(error_code=error.code, protocol_name=None))
 
-    def _join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+    def _join(self, group: ConsumerGroup, joining: Joining, now_ms: int) -> GroupResult:
         request = joining.request
         instance_id = request.group_instance_id
         member_id = request.member_id or self._members.new_id()
-        if len(group.members) >= self._max_size and member_id not in group.members:
+        if len(group.members) >= self._config.group_consumer_max_size and member_id not in group.members:
             raise CodedError(ErrorCode.GROUP_MAX_SIZE_REACHED)
         _check_protocols(group, joining)
         if not request.member_id and instance_id is None and joining.version >= _ID_REQUIRED_SINCE:
             code = ErrorCode.MEMBER_ID_REQUIRED
-            return Result(JoinGroupResponse(member_id=member_id, error_code=code, protocol_name=None))
+            return CommandResult(JoinGroupResponse(member_id=member_id, error_code=code, protocol_name=None))
         try:
             subscription = read_subscription(joining.protocols[0][1])
         except MalformedError as error:
@@ -95,7 +88,7 @@ class ClassicMembers:
         self._members.timers.stop(Clock.JOIN, group.group_id, member_id)
         self._members.touch(group.group_id, member_id, request.session_timeout_ms)
         self._members.wait_for(Clock.SYNC, group.group_id, member_id, joining.rebalance_timeout_ms)
-        return Result(_joined(update.member), records)
+        return CommandResult(_joined(update.member), records)
 
     def _joining_member(
         self,
@@ -112,7 +105,7 @@ class ClassicMembers:
             return group.members.get(member_id) or ConsumerMember(member_id)
         return self._members.replace(group, replaced, member_id, records)
 
-    def _downgrade(self, update: Update, owned: Owned, is_bumped: bool, now_ms: int) -> Result[GroupRecord]:
+    def _downgrade(self, update: Update, owned: Owned, is_bumped: bool, now_ms: int) -> GroupResult:
         """The last member of the newer protocol has come back as a classic one."""
         group = update.group
         if not is_bumped:
@@ -128,7 +121,7 @@ class ClassicMembers:
 
     # -- SyncGroup
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result[GroupRecord]:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> GroupResult:
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
         (name, metadata), *_ = _classic(member).protocols
@@ -147,11 +140,11 @@ class ClassicMembers:
             protocol_name=request.protocol_name,
             assignment=write_assignment(member.standing.assigned, metadata, self._image()),
         )
-        return Result(response)
+        return CommandResult(response)
 
     # -- Heartbeat
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Result[GroupRecord]:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> GroupResult:
         member = self._classic_member(group, request.member_id, request.group_instance_id)
         _check_generation(member, request.generation_id)
         self._members.touch(group.group_id, member.member_id, _classic(member).session_timeout_ms)
@@ -159,8 +152,8 @@ class ClassicMembers:
         may_go_on = state is MemberState.UNRELEASED_PARTITIONS and not _is_waiting(group, member)
         if member.epoch < group.epoch or state is MemberState.UNREVOKED_PARTITIONS or may_go_on:
             self._wait_for_join(group, member)
-            return Result(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        return Result(HeartbeatResponse())
+            return CommandResult(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        return CommandResult(HeartbeatResponse())
 
     def _wait_for_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
         if not self._members.timers.is_running(Clock.JOIN, group.group_id, member.member_id):
@@ -169,9 +162,7 @@ class ClassicMembers:
 
     # -- LeaveGroup
 
-    def leave(
-        self, group: ConsumerGroup, identities: Sequence[MemberIdentity], now_ms: int
-    ) -> Result[GroupRecord]:
+    def leave(self, group: ConsumerGroup, identities: Sequence[MemberIdentity], now_ms: int) -> GroupResult:
         answers, leaving = [], {}
         for identity in identities:
             member_id, instance_id = identity.member_id, identity.group_instance_id

@@ -87,7 +87,7 @@ class ConsumerGroup:
         self.assignors: Counter[str] = Counter()
         self._wanted: Counter[str] = Counter()  # topics by name
         self.classic_count = 0
-        self.metadata_bytes = 0  # that its members have brought
+        self.metadata_bytes = 0  # of the details of all members
         self.has_partition_metadata = False  # an old record that is to be taken back
         self._owners: dict[tuple[uuid.UUID, int], int] = {}  # the epochs of whoever has a partition
         # Not written down: whether the topics are to be looked at again at the next heartbeat.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import LEFT, LEFT_FOR_NOW, ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.member_timers import Clock
 from ottla.coordinator.consumer.member_updates import MemberUpdates, Update
@@ -14,7 +16,7 @@ from ottla.coordinator.consumer.migration import Migration
 from ottla.coordinator.consumer.pattern_resolver import Allowed
 from ottla.coordinator.consumer.reconciling import Owned
 from ottla.coordinator.offsets.room import MAX_NAME, Room, is_long
-from ottla.coordinator.result import Result
+from ottla.coordinator.result import CommandResult, GroupResult
 from ottla.errors import CodedError
 from ottla.internal_topics.consumer_group_records import (
     NOTHING,
@@ -56,35 +58,26 @@ class Beat(NamedTuple):
         return request.rebalance_timeout_ms != -1 and wants and request.topic_partitions is not None
 
 
+@dataclass(eq=False)
 class ConsumerHeartbeats:
     """The heartbeats of one shard's consumer groups."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        classic_groups: dict[str, Group],
-        groups: dict[str, ConsumerGroup],
-        members: ConsumerMembers,
-        updates: MemberUpdates,
-        migration: Migration,
-        room: Room,
-    ) -> None:
-        self._room = room
-        self._config = config
-        self._classic_groups = classic_groups
-        self._groups = groups
-        self._members = members
-        self._updates = updates
-        self._migration = migration
+    _config: BrokerConfig
+    _classic_groups: dict[str, Group]
+    _groups: dict[str, ConsumerGroup]
+    _members: ConsumerMembers
+    _updates: MemberUpdates
+    _migration: Migration
+    _room: Room
 
-    def beat(self, beat: Beat, now_ms: int) -> Result[GroupRecord]:
+    def beat(self, beat: Beat, now_ms: int) -> GroupResult:
         if beat.request.member_epoch in (LEFT, LEFT_FOR_NOW):
             return self._leave(beat.request, now_ms)
         return self._stay(beat, now_ms)
 
     # -- coming and staying
 
-    def _stay(self, beat: Beat, now_ms: int) -> Result[GroupRecord]:
+    def _stay(self, beat: Beat, now_ms: int) -> GroupResult:
         request = beat.request
         if is_long(request.member_id, request.instance_id, request.rack_id, beat.client_id):
             raise CodedError(ErrorCode.INVALID_REQUEST, f"Names have at most {MAX_NAME} characters.")
@@ -113,11 +106,11 @@ class ConsumerHeartbeats:
         if request.member_epoch == 0 or beat.is_full or is_changed:
             response.assignment = _assignment(member.standing.assigned)
         if upgraded is None:
-            return Result(response, records)
+            return CommandResult(response, records)
         for one in group.members.values():
             if one.details.classic is not None and one.member_id != member.member_id:
                 self._members.touch(group.group_id, one.member_id, one.details.classic.session_timeout_ms)
-        return Result(response, records, replies=self._migration.sent_back(upgraded))
+        return CommandResult(response, records, replies=self._migration.sent_back(upgraded))
 
     def _find_or_make(
         self, group_id: str, records: list[GroupRecord], *, make: bool
@@ -174,7 +167,7 @@ class ConsumerHeartbeats:
 
     # -- leaving
 
-    def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> Result[GroupRecord]:
+    def _leave(self, request: ConsumerGroupHeartbeatRequest, now_ms: int) -> GroupResult:
         group = self._groups.get(request.group_id)
         if group is None:
             is_classic = request.group_id in self._classic_groups
@@ -190,7 +183,7 @@ class ConsumerHeartbeats:
         if request.instance_id is not None and request.member_epoch == LEFT_FOR_NOW:
             # It will be back: nobody gets its partitions while its session lasts.
             standing = member.standing._replace(epoch=LEFT_FOR_NOW, revoking=NOTHING)
-            return Result(response, [CurrentMember(group.group_id, member.member_id, standing)])
+            return CommandResult(response, [CurrentMember(group.group_id, member.member_id, standing)])
         return self._members.remove(group, [member], now_ms, response)
 
 

@@ -35,23 +35,17 @@ class Update:
     member: ConsumerMember
     records: list[GroupRecord] = field(default_factory=list)
     epoch: int = 0  # of the group
-    wants_else: bool = False
+    has_new_subscription: bool = False
 
 
+@dataclass(eq=False)
 class MemberUpdates:
     """The steps, for one shard's groups."""
 
-    def __init__(
-        self,
-        targets: TargetAssignments,
-        image: Callable[[], ClusterImage],
-        hashes: TopicHashes,
-        patterns: PatternResolver,
-    ) -> None:
-        self._targets = targets
-        self._image = image
-        self._hashes = hashes
-        self._patterns = patterns
+    _targets: TargetAssignments
+    _image: Callable[[], ClusterImage]
+    _hashes: TopicHashes
+    _patterns: PatternResolver
 
     def subscribe(
         self, update: Update, details: MemberDetails, allowed: Allowed, now_ms: int, *, classic: bool
@@ -64,10 +58,10 @@ class MemberUpdates:
             update.records.append(MemberRecord(group.group_id, new.member_id, details))
         has_new_names = details.topics != old.details.topics
         change = self._patterns.follow(group, old, new, allowed, update.records, now_ms)
-        update.wants_else = has_new_names or change is not PatternChange.NONE
-        # A pattern that is not known yet leads to a new epoch when it is: not to one before.
+        update.has_new_subscription = has_new_names or change is not PatternChange.NONE
+        # A pattern raises the group's epoch when the topics that match it are known, and not earlier.
         is_new = has_new_names or change is PatternChange.KNOWN
-        is_bumped = update.wants_else if classic else group.epoch == 0 or is_new
+        is_bumped = update.has_new_subscription if classic else group.epoch == 0 or is_new
         if is_bumped or group.needs_refresh:
             self._bump(update, is_bumped)
         return is_bumped
@@ -92,13 +86,13 @@ class MemberUpdates:
             return group.target_epoch, group.target_of(member)
         targets = self._targets.compute(group, update.epoch, _changes(update), update.records)
         if targets is None:
-            return group.target_epoch, group.target_of(member)  # it is told of the new one later
+            return group.target_epoch, group.target_of(member)  # the new target comes with a later heartbeat
         return update.epoch, targets[member.member_id]
 
     def reconcile(self, update: Update, target_epoch: int, target: Assigned, owned: Owned | None) -> bool:
         """The member's next step; whether there was one."""
         group, member = update.group, update.member
-        if not update.wants_else and member.is_settled(target_epoch):
+        if not update.has_new_subscription and member.is_settled(target_epoch):
             return False
         standing = reconcile(
             member,
@@ -107,7 +101,7 @@ class MemberUpdates:
             topic_ids(group, member, self._image()),
             group.is_owned,
             owned,
-            wants_else=update.wants_else,
+            has_new_subscription=update.has_new_subscription,
         )
         if standing == member.standing:
             return False

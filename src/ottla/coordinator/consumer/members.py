@@ -15,7 +15,7 @@ from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.member_timers import Clock, MemberTimers
 from ottla.coordinator.consumer.member_updates import MemberUpdates
 from ottla.coordinator.consumer.migration import Migration
-from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.result import CommandResult, GroupResult, Shard
 from ottla.errors import CodedError
 from ottla.internal_topics.consumer_group_records import (
     CurrentMember,
@@ -106,11 +106,11 @@ class ConsumerMembers:
 
     def _due(
         self, group_id: str, member_id: str, epoch: int | None, state: object, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if group is not None else None
         if group is None or member is None or epoch not in (None, member.epoch):
-            return Result()
+            return CommandResult()
         return self.remove(group, [member], now_ms, None)
 
     def take_over(self, group: ConsumerGroup) -> None:
@@ -127,10 +127,10 @@ class ConsumerMembers:
 
     def remove(
         self, group: ConsumerGroup, members: Collection[ConsumerMember], now_ms: int, response: Any
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         """Members are gone; the group may be a classic one then."""
         if not members:
-            return Result(response)
+            return CommandResult(response)
         if self._migration.may_downgrade(group, members):
             fx = Effects(now_ms)
             classic = self._migration.downgrade(group, members, None, fx)
@@ -151,7 +151,7 @@ class ConsumerMembers:
         records.append(GroupEpoch(name, (group.epoch + 1, metadata_hash)))
         for member in members:
             self.timers.forget(name, member.member_id)
-        return Result(response, records)
+        return CommandResult(response, records)
 
     def undo_downgrade(self, group: ConsumerGroup, classic: Group) -> None:
         self._migration.undo_downgrade(group, classic)

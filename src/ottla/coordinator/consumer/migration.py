@@ -7,11 +7,13 @@ go on as classic members of it. It becomes a classic group again when the last m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, GroupPhase, Member
+from ottla.coordinator.classic.group import CONSUMER_PROTOCOL, Group, Member
+from ottla.coordinator.classic.phases import GroupEvent
 from ottla.coordinator.classic.rebalances import Effects, Rebalances
 from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.topic_hash import TopicHashes
@@ -36,37 +38,29 @@ _UPGRADES = ("upgrade", "bidirectional")
 _DOWNGRADES = ("downgrade", "bidirectional")
 
 
+@dataclass(eq=False)
 class Migration:
     """The way from one kind of group to the other, for one shard."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        image: Callable[[], ClusterImage],
-        hashes: TopicHashes,
-        groups: dict[str, Group],
-        consumer_groups: dict[str, ConsumerGroup],
-        rebalances: Rebalances,
-    ) -> None:
-        policy = config.group_consumer_migration_policy.lower()
-        self._upgrades, self._downgrades = policy in _UPGRADES, policy in _DOWNGRADES
-        self._max_size = config.group_consumer_max_size
-        self._max_classic_size = config.group_max_size
-        self._image = image
-        self._hashes = hashes
-        self._groups = groups
-        self._consumer_groups = consumer_groups
-        self._rebalances = rebalances
+    _config: BrokerConfig
+    _image: Callable[[], ClusterImage]
+    _hashes: TopicHashes
+    _groups: dict[str, Group]
+    _consumer_groups: dict[str, ConsumerGroup]
+    _rebalances: Rebalances
+
+    def _allows(self, policies: tuple[str, ...]) -> bool:
+        return self._config.group_consumer_migration_policy.lower() in policies
 
     # -- to a consumer group
 
     def upgraded(self, classic: Group) -> ConsumerGroup:
         """The same group as a consumer group; CodedError if it cannot become one. Nothing is changed yet."""
-        if not self._upgrades:
+        if not self._allows(_UPGRADES):
             raise _refused(classic, "online upgrade is disabled")
         if not classic.is_consumers:
             raise _refused(classic, "the group does not use the consumer embedded protocol")
-        if len(classic.members) > self._max_size:
+        if len(classic.members) > self._config.group_consumer_max_size:
             raise _refused(classic, "the group size exceeds the consumer group maximum size")
         group = ConsumerGroup(classic.group_id)
         try:
@@ -128,14 +122,14 @@ class Migration:
         """Whether a consumer group is left with classic members only, and is to be a classic group then."""
         left = len(group.members) - len(leaving)
         classic_left = group.classic_count - sum(member.is_classic for member in leaving)
-        return 0 < left <= self._max_classic_size and self._downgrades and classic_left == left
+        return 0 < left <= self._config.group_max_size and self._allows(_DOWNGRADES) and classic_left == left
 
     def may_downgrade_by(self, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
         """The same if a static member, the last one of the newer protocol, comes back as a classic one."""
-        if replaced is None or replaced.is_classic or not self._downgrades:
+        if replaced is None or replaced.is_classic or not self._allows(_DOWNGRADES):
             return False
         size = len(group.members)
-        return group.classic_count == size - 1 and size <= self._max_classic_size
+        return group.classic_count == size - 1 and size <= self._config.group_max_size
 
     def downgrade(
         self,
@@ -163,7 +157,7 @@ class Migration:
                 group.members.get(one.member_id) or joining or ConsumerMember(one.member_id)
             )
             one.assignment = write_assignment(target, one.metadata(classic.protocol), self._image())
-        classic.enter(GroupPhase.STABLE, fx.now_ms)
+        classic.move(GroupEvent.RESTORED, fx.now_ms)
         records: list[GroupRecord] = [
             *group.tombstones(renamed),
             GroupMetadata(group.group_id, classic.snapshot()),
@@ -177,7 +171,7 @@ class Migration:
 
     def undo_downgrade(self, group: ConsumerGroup, classic: Group) -> None:
         """It could not be written down."""
-        classic.cancel_timers()
+        classic.end()
         self._groups.pop(group.group_id, None)
         self._consumer_groups[group.group_id] = group
 

@@ -18,16 +18,15 @@ from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerMember
 from ottla.coordinator.consumer.topic_hash import TopicHashes
 from ottla.coordinator.patterns.matching import NamePattern
 from ottla.coordinator.patterns.syntax import PatternError
-from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.result import CommandResult, GroupResult, Shard
 from ottla.errors import CodedError
 from ottla.internal_topics.consumer_group_records import GroupEpoch, PatternRecord, Resolved
 from ottla.internal_topics.group_records import GroupRecord
 from ottla.protocol.errors import ErrorCode
 
 _MIN_INTERVAL_MS = 10_000
-_PIECE_STEPS = (
-    20_000  # of matching, between other work: for all groups whose patterns are looked up at the time
-)
+# Steps of matching between other work, for all groups whose patterns are looked up at the time.
+_PIECE_STEPS = 20_000
 _LEAST_STEPS = 200
 
 Allowed = Callable[[str], bool]  # whether whoever asks may see a topic
@@ -37,7 +36,7 @@ class PatternChange(Enum):
     """What a heartbeat means for a member's pattern."""
 
     NONE = 0
-    NEW = 1  # what it stands for will be known later
+    NEW = 1  # the topics that match will be known later
     KNOWN = 2  # another one, or none any more
 
 
@@ -142,7 +141,7 @@ class PatternResolver:
             try:
                 patterns.append(NamePattern(pattern))
             except PatternError:
-                continue  # from another broker's log; it stands for nothing here
+                continue  # written by another broker, and not valid here: it matches no topic
         search = _Search(group.group_id, patterns, list(image.topics), image.revision, now_ms, allowed)
         search.found = {pattern: set() for pattern in wanted}
         self._busy.add(group.group_id)
@@ -151,16 +150,16 @@ class PatternResolver:
 
     def _go_on(
         self, search: _Search, steps: Generator[None, None, None], state: object, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         limit = search.work + max(_LEAST_STEPS, _PIECE_STEPS // len(_SEARCHES))
         for _ in steps:
             if search.work >= limit:
                 self._shard.call_later(0, partial(self._go_on, search, steps))
-                return Result()
+                return CommandResult()
         _SEARCHES.discard(search)
         self._busy.discard(search.group_id)
         group = self._groups.get(search.group_id)
-        return Result() if group is None else Result(records=self._finish(group, search))
+        return CommandResult() if group is None else CommandResult(records=self._finish(group, search))
 
     def _finish(self, group: ConsumerGroup, search: _Search) -> list[GroupRecord]:
         found = {

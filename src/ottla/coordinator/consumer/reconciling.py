@@ -25,9 +25,9 @@ def reconcile(
     is_owned: Callable[[uuid.UUID, int], bool],
     owned: Owned | None,
     *,
-    wants_else: bool,
+    has_new_subscription: bool,
 ) -> Standing:
-    """Where the member is now; `wanted` are the topics it subscribes to, `wants_else` whether that is new."""
+    """Where the member is now. `wanted` are the topics that it subscribes to."""
     now = member.standing
     if now.state is MemberState.UNKNOWN and (owned is None or owned):
         raise CodedError(
@@ -36,7 +36,7 @@ def reconcile(
     is_settled = now.state is MemberState.STABLE and now.epoch == target_epoch
     is_revoking = now.state is MemberState.UNREVOKED_PARTITIONS and _still_has(owned, now.revoking)
     if is_settled or is_revoking:
-        return _dropped(now, wanted, owned) if wants_else else now
+        return _dropped(now, wanted, owned) if has_new_subscription else now
     epoch = target_epoch if now.state is MemberState.UNKNOWN else now.epoch
     return _next(now, epoch, target_epoch, target, wanted, is_owned, owned)
 
@@ -78,7 +78,7 @@ def _next(
     for topic_id in dict.fromkeys((*target, *now.assigned)):
         should = target.get(topic_id, frozenset()) if topic_id in wanted else frozenset()
         has = now.assigned.get(topic_id, frozenset())
-        # What it is giving up itself is nobody else's.
+        # Partitions that this member is giving up belong to no other member.
         own = now.revoking.get(topic_id, frozenset())
         free = frozenset(n for n in should - has if n in own or not is_owned(topic_id, n))
         waits = waits or free != should - has

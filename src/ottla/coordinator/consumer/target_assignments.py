@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 
 from ottla.cluster.image import ClusterImage
 from ottla.coordinator.consumer.assignors import ASSIGNORS, Candidate, Steps, Targets, at_once
 from ottla.coordinator.consumer.group import Changes, ConsumerGroup, ConsumerMember
-from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.result import CommandResult, GroupResult, Shard
 from ottla.internal_topics.consumer_group_records import Assigned, TargetEpoch, TargetMember
 from ottla.internal_topics.group_records import GroupRecord
 
@@ -23,21 +24,15 @@ _MEMBER_WEIGHT = 5  # so much more than a partition does a member take
 LARGE = 1000  # in partitions
 
 
+@dataclass(eq=False)
 class TargetAssignments:
     """Those of one shard's groups."""
 
-    def __init__(
-        self,
-        shard: Shard,
-        default_assignor: str,
-        image: Callable[[], ClusterImage],
-        groups: dict[str, ConsumerGroup],
-    ) -> None:
-        self._shard = shard
-        self._default_assignor = default_assignor
-        self._image = image
-        self._groups = groups
-        self._busy: set[str] = set()  # groups whose targets are being worked out
+    _shard: Shard
+    _default_assignor: str
+    _image: Callable[[], ClusterImage]
+    _groups: dict[str, ConsumerGroup]
+    _busy: set[str] = field(default_factory=set)  # groups whose targets are being worked out
 
     def compute(
         self, group: ConsumerGroup, epoch: int, changed: Changes, records: list[GroupRecord]
@@ -87,25 +82,25 @@ class TargetAssignments:
 
     # -- in pieces
 
-    def _begin(self, group: ConsumerGroup, state: object, now_ms: int) -> Result[GroupRecord]:
+    def _begin(self, group: ConsumerGroup, state: object, now_ms: int) -> GroupResult:
         if not group.members:
             self._busy.discard(group.group_id)
-            return Result()
+            return CommandResult()
         steps = self._steps(group, list(group.members.values()), {})
         return self._go_on(group, group.epoch, steps, state, now_ms)
 
     def _go_on(
         self, group: ConsumerGroup, epoch: int, steps: Steps[Targets], state: object, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         if self._is_over(group):
-            return Result()
+            return CommandResult()
         try:
             for _ in range(_PIECE_STEPS):
                 next(steps)
         except StopIteration as end:
             return self._write(group, epoch, list(end.value.items()), 0, state, now_ms)
         self._shard.call_later(0, partial(self._go_on, group, epoch, steps))
-        return Result()
+        return CommandResult()
 
     def _write(
         self,
@@ -115,10 +110,10 @@ class TargetAssignments:
         first: int,
         state: object,
         now_ms: int,
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         """Some at a time. Meanwhile two members may be meant to have a partition, but only one can be given it."""
         if self._is_over(group):
-            return Result()
+            return CommandResult()
         name, end = group.group_id, first + _PIECE_STEPS
         records: list[GroupRecord] = [
             TargetMember(name, member_id, target)
@@ -130,7 +125,7 @@ class TargetAssignments:
         else:
             self._busy.discard(name)
             records.append(TargetEpoch(name, epoch))
-        return Result(None, records)
+        return CommandResult(None, records)
 
     def _is_over(self, group: ConsumerGroup) -> bool:
         """Whether the group is gone, or is another one."""

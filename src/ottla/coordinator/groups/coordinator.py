@@ -10,14 +10,14 @@ from ottla.config import BrokerConfig
 from ottla.coordinator.groups.state import GroupState
 from ottla.coordinator.offsets.room import Room
 from ottla.coordinator.runtime import Coordinator, InternalTopic
-from ottla.internal_topics.group_records import GroupCodec, GroupRecord
+from ottla.internal_topics.group_records import GroupRecord, GroupRecordFormat
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-class Groups(Coordinator[GroupState, GroupRecord]):
+class GroupCoordinator(Coordinator[GroupState, GroupRecord]):
     """All groups that this broker looks after."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Groups(Coordinator[GroupState, GroupRecord]):
         super().__init__(
             topic,
             lambda shard: GroupState(shard, config, lambda: metadata.image, room),
-            GroupCodec(),
+            GroupRecordFormat(),
             metadata,
             replicas,
             runtime,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Rebalances
 from ottla.coordinator.consumer.group import ConsumerGroup
-from ottla.coordinator.offsets.committed import Offsets, Place
+from ottla.coordinator.offsets.committed import CommittedOffsets
 from ottla.coordinator.offsets.room import Room
-from ottla.coordinator.result import Producer, Result
+from ottla.coordinator.result import CommandResult, GroupResult, Producer
 from ottla.errors import CodedError
 from ottla.internal_topics.commit_kernel import CommittedOffset, longest_metadata
 from ottla.internal_topics.group_records import GroupRecord, OffsetCommit, OffsetCommits
+from ottla.names import TopicPartition
 from ottla.protocol.commit_topic import Entry
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest
@@ -28,31 +31,23 @@ Commits = list[tuple[str, uuid.UUID | None, list[Entry]]]
 Codes = dict[tuple[str, int], int]
 
 
+@dataclass(eq=False)
 class OffsetCommands:
     """Those of a shard's commands that are about offsets."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        groups: dict[str, Group],
-        consumer_groups: dict[str, ConsumerGroup],
-        offsets: Offsets,
-        rebalances: Rebalances,
-        room: Room,
-    ) -> None:
-        self._room = room
-        self._config = config
-        self._groups = groups
-        self._consumer_groups = consumer_groups
-        self._offsets = offsets
-        self._rebalances = rebalances
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _consumer_groups: dict[str, ConsumerGroup]
+    _offsets: CommittedOffsets
+    _rebalances: Rebalances
+    _room: Room
 
     def _find(self, group_id: str) -> Group | ConsumerGroup | None:
         return self._groups.get(group_id) or self._consumer_groups.get(group_id)
 
     def commit(
         self, request: OffsetCommitRequest, version: int, commits: Commits, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         """Write down how far a group is. The response is `Codes`."""
         generation = request.generation_id_or_member_epoch
         group = self._find(request.group_id)
@@ -73,7 +68,7 @@ class OffsetCommands:
 
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, commits: Commits, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         """The same as part of a transaction: it counts when that is committed."""
         group = self._find(request.group_id)
         if group is None:
@@ -97,7 +92,7 @@ class OffsetCommands:
         result.producer = Producer(request.producer_id, request.producer_epoch)
         return result
 
-    def _commit(self, group_id: str, commits: Commits, now_ms: int, expires: int) -> Result[GroupRecord]:
+    def _commit(self, group_id: str, commits: Commits, now_ms: int, expires: int) -> GroupResult:
         if self._room.is_full_of_offsets and not self._offsets.has_all(
             group_id, [(topic, entries) for topic, _, entries in commits]
         ):
@@ -113,7 +108,7 @@ class OffsetCommands:
                 entries = [entry for entry in entries if len(entry[3]) <= max_size]
             if entries:
                 records.append(OffsetCommits(group_id, topic, topic_id, entries, now_ms, expires))
-        return Result(codes, records)
+        return CommandResult(codes, records)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """CodedError unless such a member may read offsets; of classic groups everybody may."""
@@ -122,7 +117,7 @@ class OffsetCommands:
             group.check_fetch(member_id, epoch)
 
     def fetch(
-        self, group_id: str, place: Place, topic_id: uuid.UUID | None, *, stable: bool
+        self, group_id: str, place: TopicPartition, topic_id: uuid.UUID | None, *, stable: bool
     ) -> CommittedOffset | ErrorCode | None:
         """What is committed, if anything; UNSTABLE_OFFSET_COMMIT where a transaction may change it."""
         if self._find(group_id) is None:
@@ -131,10 +126,10 @@ class OffsetCommands:
             return ErrorCode.UNSTABLE_OFFSET_COMMIT
         found = self._offsets.get(group_id, place)
         if found is not None and topic_id and found.topic_id and found.topic_id != topic_id:
-            return None  # it is of an earlier topic of that name
+            return None  # committed for an earlier topic of the same name
         return found
 
-    def delete_offsets(self, group_id: str, places: Iterable[Place], now_ms: int) -> Result[GroupRecord]:
+    def delete_offsets(self, group_id: str, places: Iterable[TopicPartition], now_ms: int) -> GroupResult:
         """Forget offsets of topics that the group is not subscribed to. The response is `Codes`."""
         group = self._find(group_id)
         if group is None:
@@ -151,4 +146,4 @@ class OffsetCommands:
             codes[place] = ErrorCode.NONE
             if place in known:
                 records.append(OffsetCommit(group_id, place.topic, place.partition, None))
-        return Result(codes, records)
+        return CommandResult(codes, records)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ottla.cluster.image import ClusterImage
 from ottla.config import BrokerConfig, GroupConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
 from ottla.coordinator.classic.join import Joining, Joins
 from ottla.coordinator.classic.members import Members
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.classic.rebalances import Rebalances
 from ottla.coordinator.consumer.classic_members import ClassicMembers
 from ottla.coordinator.consumer.group import ConsumerGroup, ConsumerPhase
@@ -21,9 +22,9 @@ from ottla.coordinator.consumer.target_assignments import TargetAssignments
 from ottla.coordinator.consumer.topic_hash import TopicHashes
 from ottla.coordinator.groups.offset_commands import OffsetCommands
 from ottla.coordinator.groups.upkeep import Upkeep, tombstones_of
-from ottla.coordinator.offsets.committed import Offsets
+from ottla.coordinator.offsets.committed import CommittedOffsets
 from ottla.coordinator.offsets.room import Room
-from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.result import CommandResult, GroupResult, Reply, Shard
 from ottla.errors import BrokerError, CodedError
 from ottla.internal_topics.consumer_group_records import GroupEpoch
 from ottla.internal_topics.group_records import (
@@ -42,7 +43,7 @@ _SESSIONS_AT_ONCE = 300
 
 
 class GroupState:
-    """The groups whose ids belong to one partition. Commands are methods; each gives a Result."""
+    """The groups whose ids belong to one partition. Commands are methods; each gives a CommandResult."""
 
     def __init__(
         self, shard: Shard, config: BrokerConfig, image: Callable[[], ClusterImage], room: Room
@@ -53,9 +54,9 @@ class GroupState:
         self._room = room
         self.groups: dict[str, Group] = {}  # classic ones
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # the others; no id is in both
-        self.offsets = Offsets(room.offsets)
+        self.offsets = CommittedOffsets(room.offsets)
         room.add(self.groups, self.consumer_groups)
-        self._rebalances = Rebalances(shard, config, self.groups)
+        self._rebalances = Rebalances(shard, config)
         self._joins = Joins(shard, config, self.groups, self._rebalances, room)
         self._members = Members(self.groups, self._rebalances)
         self._upkeep = Upkeep(shard, config, self.groups, self.consumer_groups, self.offsets)
@@ -136,7 +137,7 @@ class GroupState:
     def _drop_classic(self, group_id: str) -> None:
         known = self.groups.pop(group_id, None)
         if known is not None:
-            known.cancel_timers()
+            known.end()
 
     def replay_end_of_txn(self, producer_id: int, committed: bool, offset: int) -> None:
         self.offsets.end_txn(producer_id, committed=committed)
@@ -159,16 +160,16 @@ class GroupState:
                 self._shard.call_later(0, lambda state, now_ms: self._go_on_with(groups))
                 return
 
-    def _go_on_with(self, groups: Iterator[Group | ConsumerGroup]) -> Result[GroupRecord]:
+    def _go_on_with(self, groups: Iterator[Group | ConsumerGroup]) -> GroupResult:
         self._begin_sessions(groups)
-        return Result()
+        return CommandResult()
 
     def unloaded(self, error: BrokerError) -> None:
         self._room.remove(self.groups)
         self.offsets.unload()
         self._consumers.timers.forget_all()
         for group in self.groups.values():
-            group.cancel_timers()
+            group.end()
             for member in group.members.values():
                 for reply in (member.join_reply, member.sync_reply):
                     if reply is not None:
@@ -176,7 +177,7 @@ class GroupState:
 
     # -- members of the classic protocol, in groups of both kinds
 
-    def join(self, joining: Joining, now_ms: int) -> Result[GroupRecord]:
+    def join(self, joining: Joining, now_ms: int) -> GroupResult:
         group_id = joining.request.group_id
         group = self.consumer_groups.get(group_id)
         if group is not None and group.members:
@@ -189,19 +190,19 @@ class GroupState:
         result.records = [*group.tombstones(), *result.records]
         return result
 
-    def sync(self, request: SyncGroupRequest, reply: Reply, now_ms: int) -> Result[GroupRecord]:
+    def sync(self, request: SyncGroupRequest, reply: Reply, now_ms: int) -> GroupResult:
         group = self.consumer_groups.get(request.group_id)
         if group is not None and group.members:
             return self._classic_members.sync(group, request)
         return self._members.sync(request, reply, now_ms)
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result[GroupRecord]:
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> GroupResult:
         group = self.consumer_groups.get(request.group_id)
         if group is not None:
             return self._classic_members.heartbeat(group, request)
         return self._members.heartbeat(request, now_ms)
 
-    def leave(self, group_id: str, identities: Sequence[MemberIdentity], now_ms: int) -> Result[GroupRecord]:
+    def leave(self, group_id: str, identities: Sequence[MemberIdentity], now_ms: int) -> GroupResult:
         group = self.consumer_groups.get(group_id)
         if group is not None:
             return self._classic_members.leave(group, identities, now_ms)
@@ -215,7 +216,7 @@ class GroupState:
     def find(self, group_id: str) -> Group | ConsumerGroup | None:
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
-    def delete(self, group_id: str, now_ms: int) -> Result[GroupRecord]:
+    def delete(self, group_id: str, now_ms: int) -> GroupResult:
         """Delete an empty group and its offsets."""
         group = self.find(group_id)
         if group is None:
@@ -227,11 +228,11 @@ class GroupState:
             for place in sorted(self.offsets.places(group_id))
         ]
         records += tombstones_of(group)
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)
 
     def follow_topics(
         self, changed: frozenset[str], deleted: frozenset[str], are_new: bool, now_ms: int
-    ) -> Result[GroupRecord]:
+    ) -> GroupResult:
         """Topics have changed: groups that want them look again; nobody will ask for offsets in those deleted."""
         if are_new:
             self._patterns.newest_topic = self._image().revision
@@ -242,4 +243,4 @@ class GroupState:
             OffsetCommit(group_id, place.topic, place.partition, None)
             for group_id, place in self.offsets.of_topics(deleted)
         ]
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)

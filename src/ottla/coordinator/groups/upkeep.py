@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.classic.group import Group, GroupPhase
+from ottla.coordinator.classic.group import Group
+from ottla.coordinator.classic.phases import GroupPhase
 from ottla.coordinator.consumer.group import ConsumerGroup
-from ottla.coordinator.offsets.committed import Offsets, Place
-from ottla.coordinator.result import Result, Shard
+from ottla.coordinator.offsets.committed import CommittedOffsets
+from ottla.coordinator.result import CommandResult, GroupResult, Shard
 from ottla.internal_topics.group_records import GroupMetadata, GroupRecord, OffsetCommit
+from ottla.names import TopicPartition
 
 _MINUTE_MS = 60_000
 _AT_ONCE = 500  # groups and offsets
@@ -18,34 +21,26 @@ _AT_ONCE = 500  # groups and offsets
 AnyGroup = Group | ConsumerGroup
 
 
+@dataclass(eq=False)
 class Upkeep:
     """Looks through one shard's groups now and then."""
 
-    def __init__(
-        self,
-        shard: Shard,
-        config: BrokerConfig,
-        groups: dict[str, Group],
-        consumer_groups: dict[str, ConsumerGroup],
-        offsets: Offsets,
-    ) -> None:
-        self._shard = shard
-        self._interval_ms = config.offsets_retention_check_interval_ms
-        self._retention_ms = config.offsets_retention_minutes * _MINUTE_MS
-        self._groups = groups
-        self._consumer_groups = consumer_groups
-        self._offsets = offsets
+    _shard: Shard
+    _config: BrokerConfig
+    _groups: dict[str, Group]
+    _consumer_groups: dict[str, ConsumerGroup]
+    _offsets: CommittedOffsets
 
     def plan(self) -> None:
         """Look through them when the time has come, and again after that."""
 
-        def due(state: object, now_ms: int) -> Result[GroupRecord]:
+        def due(state: object, now_ms: int) -> GroupResult:
             groups: list[AnyGroup] = [*self._groups.values(), *self._consumer_groups.values()]
             return self._expire(iter(groups), state, now_ms)
 
-        self._shard.call_later(self._interval_ms, due)
+        self._shard.call_later(self._config.offsets_retention_check_interval_ms, due)
 
-    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> Result[GroupRecord]:
+    def _expire(self, groups: Iterator[AnyGroup], state: object, now_ms: int) -> GroupResult:
         """Some of the groups; the others in the next turns of the loop."""
         records: list[GroupRecord] = []
         left = _AT_ONCE
@@ -63,12 +58,12 @@ class Upkeep:
                 break
         else:
             self.plan()
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)
 
     def _find(self, group_id: str) -> AnyGroup | None:
         return self._groups.get(group_id) or self._consumer_groups.get(group_id)
 
-    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[Place]:
+    def _expired(self, group: Group | ConsumerGroup, now_ms: int) -> list[TopicPartition]:
         since_ms = None  # what retention counts from, if not from the commit
         if isinstance(group, Group):
             is_empty = group.phase is GroupPhase.EMPTY
@@ -87,7 +82,7 @@ class Upkeep:
                 is_over = now_ms >= commit.expire_timestamp
             else:
                 base_ms = commit.commit_timestamp if since_ms is None else since_ms
-                is_over = now_ms - base_ms >= self._retention_ms
+                is_over = now_ms - base_ms >= self._config.offsets_retention_minutes * _MINUTE_MS
             if is_over:
                 expired.append(place)
         return expired

@@ -6,20 +6,14 @@ An offset that a transaction brings counts when it is committed, unless a later 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.internal_topics.commit_kernel import CommittedOffset, longest_metadata, store_commits
 from ottla.internal_topics.group_records import OffsetCommit, OffsetCommits
+from ottla.names import TopicPartition
 from ottla.protocol.commit_topic import Entry
 
 TEXT_BYTES: Final = 250  # of the text of a commit count as one commit more
-
-
-class Place(NamedTuple):
-    """A partition, as a group commits it."""
-
-    topic: str
-    partition: int
 
 
 class Total:
@@ -29,7 +23,7 @@ class Total:
         self.weight = 0
 
 
-class Offsets:
+class CommittedOffsets:
     """Changed by replay only."""
 
     def __init__(self, total: Total) -> None:
@@ -38,35 +32,37 @@ class Offsets:
         self._wordy: set[str] = set()  # groups with long texts among their commits
         # By group, topic and partition.
         self._committed: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-        self._pending: dict[int, dict[tuple[str, Place], CommittedOffset]] = {}  # by producer id
-        self._open: dict[str, dict[Place, set[int]]] = {}  # by group: the producers with something pending
+        self._pending: dict[int, dict[tuple[str, TopicPartition], CommittedOffset]] = {}  # by producer id
+        self._open: dict[
+            str, dict[TopicPartition, set[int]]
+        ] = {}  # by group: the producers with something pending
 
     # -- questions
 
-    def of(self, group: str) -> dict[Place, CommittedOffset]:
+    def of(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         return {
-            Place(topic, partition): stored
+            TopicPartition(topic, partition): stored
             for topic, partitions in self._committed.get(group, {}).items()
             for partition, stored in partitions.items()
         }
 
-    def get(self, group: str, place: Place) -> CommittedOffset | None:
+    def get(self, group: str, place: TopicPartition) -> CommittedOffset | None:
         return self._committed.get(group, {}).get(place.topic, {}).get(place.partition)
 
-    def is_unstable(self, group: str, place: Place) -> bool:
+    def is_unstable(self, group: str, place: TopicPartition) -> bool:
         """Whether a transaction that has not ended is about to change it."""
         return place in self._open.get(group, {})
 
-    def places(self, group: str) -> set[Place]:
+    def places(self, group: str) -> set[TopicPartition]:
         """All that is known of a group, pending or not."""
         return {*self.of(group), *self._open.get(group, {})}
 
-    def of_topics(self, topics: frozenset[str]) -> list[tuple[str, Place]]:
+    def of_topics(self, topics: frozenset[str]) -> list[tuple[str, TopicPartition]]:
         """All groups' commits of some topics, pending or not."""
         if not topics:
             return []
         found = {
-            (group, Place(topic, partition))
+            (group, TopicPartition(topic, partition))
             for group, known in self._committed.items()
             for topic in topics.intersection(known)
             for partition in known[topic]
@@ -87,14 +83,14 @@ class Offsets:
     def groups(self) -> Iterator[str]:
         yield from self._committed
 
-    def pending(self) -> dict[int, dict[tuple[str, Place], CommittedOffset]]:
+    def pending(self) -> dict[int, dict[tuple[str, TopicPartition], CommittedOffset]]:
         return {producer_id: dict(entries) for producer_id, entries in self._pending.items()}
 
     # -- replay
 
     def replay(self, record: OffsetCommit, written_at: int, producer_id: int) -> None:
         group, value = record.group, record.value
-        place = Place(record.topic, record.partition)
+        place = TopicPartition(record.topic, record.partition)
         if value is None:
             self._remove(group, place)
             return
@@ -137,12 +133,12 @@ class Offsets:
             if committed and (known is None or known.written_at < stored.written_at):
                 self._store(group, place, stored)
 
-    def _store(self, group: str, place: Place, value: CommittedOffset) -> None:
+    def _store(self, group: str, place: TopicPartition, value: CommittedOffset) -> None:
         known = self._of_topic(group, place.topic)
         self._weigh(group, known.get(place.partition), value)
         known[place.partition] = value
 
-    # -- how much it is
+    # -- the weight of what is kept
 
     def _weigh(self, group: str, old: CommittedOffset | None, new: CommittedOffset | None) -> None:
         weight = 0
@@ -174,7 +170,7 @@ class Offsets:
             partitions = topics[topic] = {}
         return partitions
 
-    def _remove(self, group: str, place: Place) -> None:
+    def _remove(self, group: str, place: TopicPartition) -> None:
         topics = self._committed.get(group, {})
         partitions = topics.get(place.topic, {})
         old = partitions.pop(place.partition, None)
@@ -190,7 +186,7 @@ class Offsets:
                 del self._pending[producer_id]
             self._close(group, place, producer_id)
 
-    def _close(self, group: str, place: Place, producer_id: int) -> None:
+    def _close(self, group: str, place: TopicPartition, producer_id: int) -> None:
         places = self._open[group]
         producers = places[place]
         producers.discard(producer_id)

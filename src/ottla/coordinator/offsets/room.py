@@ -14,9 +14,9 @@ from ottla.protocol.errors import ErrorCode
 MAX_MEMBER_BYTES = 1 << 20
 MAX_GROUP_BYTES = 16 << 20
 MAX_BYTES = 128 << 20  # of all groups
-MEMBER_BYTES = 2_000  # what a member takes that says nothing
+MEMBER_BYTES = 2_000  # what a member takes without any metadata
 MAX_NAME = 1_000  # characters of the id of a group, or of what a member is called
-_COUNTED_MS = 1_000  # for so long it is enough to add what is new
+_COUNTED_MS = 1_000  # between two exact counts; meanwhile new members are added to the last one
 
 
 class AnyGroup(Protocol):
@@ -34,7 +34,7 @@ class Room:
         self._max_offsets = config.max_committed_offsets
         self.offsets = Total()
         self._shards: list[tuple[Mapping[str, AnyGroup], Mapping[str, AnyGroup]]] = []
-        self._bytes = 0  # that members of all groups have brought
+        self._bytes = 0  # of the metadata of all members of all groups
         self._counted_ms = -_COUNTED_MS
 
     def add(self, groups: Mapping[str, AnyGroup], consumer_groups: Mapping[str, AnyGroup]) -> None:

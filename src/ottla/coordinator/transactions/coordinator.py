@@ -6,14 +6,14 @@ from collections.abc import Callable, Set
 
 from ottla.cluster.metadata import Metadata
 from ottla.config import BrokerConfig
-from ottla.coordinator.groups.coordinator import Groups
+from ottla.coordinator.groups.coordinator import GroupCoordinator
 from ottla.coordinator.result import Command, Reply
 from ottla.coordinator.runtime import Coordinator, InternalTopic
 from ottla.coordinator.transactions.markers import LocalMarkers, Markers, Peers
 from ottla.coordinator.transactions.state import NEEDS_ID, TransactionState
 from ottla.coordinator.transactions.transaction import Expected
 from ottla.errors import BrokerError, CoordinatorLoadInProgressError
-from ottla.internal_topics.transaction_records import Transaction, TransactionCodec, TransactionRecord
+from ottla.internal_topics.transaction_records import Transaction, TransactionRecord, TransactionRecordFormat
 from ottla.names import TopicPartition
 from ottla.replica.manager import ReplicaManager
 from ottla.runtime import LoopRuntime
@@ -22,7 +22,7 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 _WRITE_TIMEOUT_MS = 5000
 
 
-class Transactions(Coordinator[TransactionState, TransactionRecord]):
+class TransactionCoordinator(Coordinator[TransactionState, TransactionRecord]):
     """All transactional ids that this broker looks after."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Transactions(Coordinator[TransactionState, TransactionRecord]):
         metadata: Metadata,
         replicas: ReplicaManager,
         runtime: LoopRuntime,
-        groups: Groups,
+        groups: GroupCoordinator,
         peers: Peers,
     ) -> None:
         topic = InternalTopic(
@@ -53,7 +53,7 @@ class Transactions(Coordinator[TransactionState, TransactionRecord]):
         super().__init__(
             topic,
             lambda shard: TransactionState(shard, config, self.markers, self._count),
-            TransactionCodec(),
+            TransactionRecordFormat(),
             metadata,
             replicas,
             runtime,

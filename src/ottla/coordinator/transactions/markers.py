@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.cluster.metadata import Metadata
-from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC, Groups
+from ottla.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinator.result import Producer
 from ottla.errors import BrokerError
 from ottla.internal_topics.transaction_records import Status, Transaction, by_topic
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 _RETRY_MS = 50
 _WRITE_VERSION = 1
-# Somebody newer looks after the producer: what is decided here does not count any more.
+# A newer coordinator has this transaction: the decision made here is void.
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 _NOT_HERE_NOW = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -53,7 +53,7 @@ class LocalMarkers:
     """Writes markers to partitions that this broker leads."""
 
     def __init__(
-        self, replicas: ReplicaManager, groups: Groups, runtime: LoopRuntime, timeout_ms: int
+        self, replicas: ReplicaManager, groups: GroupCoordinator, runtime: LoopRuntime, timeout_ms: int
     ) -> None:
         self._replicas = replicas
         self._groups = groups

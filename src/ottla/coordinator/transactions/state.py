@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from ottla.config import BrokerConfig
-from ottla.coordinator.result import Reply, Result, Shard
+from ottla.coordinator.result import CommandResult, Reply, Shard
 from ottla.coordinator.transactions import transaction
 from ottla.coordinator.transactions.transaction import AT_REST, PREPARED, Expected, NeedsProducerIdError
 from ottla.errors import BrokerError, CodedError
@@ -25,11 +25,12 @@ _logger = logging.getLogger(__name__)
 
 NEEDS_ID = object()  # a response: the command wants a new producer id
 Codes = dict[TopicPartition, int]
+TransactionResult = CommandResult[TransactionRecord]
 _PIECE = 200  # ids that are looked after in one turn of the loop
 _UNUSED_MS = 15 * 60_000  # after so long an id that was not used may be forgotten, if there is no room
 MAX_NAME = 1_000  # characters
 PARTITIONS_OF_ONE = 10  # of a transaction count as another id
-_LOOK_MS = 1_000  # between looks for such
+_LOOK_MS = 1_000  # between two searches for unused ids
 _QUIET_MS = 10 * 60_000  # between lines in the log
 
 
@@ -44,7 +45,7 @@ class MarkerSender(Protocol):
 
 
 class TransactionState:
-    """The transactional ids that belong to one partition. Commands are methods; each gives a Result."""
+    """The transactional ids that belong to one partition. Commands are methods; each gives a CommandResult."""
 
     def __init__(
         self, shard: Shard, config: BrokerConfig, markers: MarkerSender, count: Callable[[], int]
@@ -54,7 +55,7 @@ class TransactionState:
         self._markers = markers
         self._count = count  # the weight of all shards of this broker
         self._looked_ms = 0  # when unused ids were looked for to make room
-        self._told_ms = 0  # when the log was told that there is none
+        self._told_ms = 0  # when the log last said that there is no room
         self.transactions: dict[str, Transaction] = {}
         self.weight = 0  # of all of them, in ids with a few partitions
 
@@ -75,8 +76,9 @@ class TransactionState:
         for transactional_id, txn in self.transactions.items():
             if txn.status in PREPARED:
                 self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, txn)
-        self._plan_aborts()
-        self._plan_expiry()
+        config = self._config
+        self._plan(config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
+        self._plan(config.transaction_remove_expired_transaction_cleanup_interval_ms, self.expire)
 
     def unloaded(self, error: BrokerError) -> None:
         self._markers.forget(self._shard.partition)
@@ -90,7 +92,7 @@ class TransactionState:
         expected: Expected | None,
         fresh_id: int | None,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> TransactionResult:
         """A new epoch. The response is a Transaction, or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         if known is not None and known.status is Status.ONGOING:
@@ -103,8 +105,8 @@ class TransactionState:
         try:
             begun = transaction.initialised(known, timeout_ms, expected, fresh_id, now_ms)
         except NeedsProducerIdError:
-            return Result(NEEDS_ID, records)
-        return Result(begun, [*records, TransactionRecord(transactional_id, begun)])
+            return CommandResult(NEEDS_ID, records)
+        return CommandResult(begun, [*records, TransactionRecord(transactional_id, begun)])
 
     def _make_room(self, transactional_id: str, now_ms: int) -> list[TransactionRecord]:
         """What is forgotten for one more id: some that were begun and never used. CodedError if there is none."""
@@ -142,25 +144,25 @@ class TransactionState:
         added: Set[TopicPartition],
         client_version: int,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> TransactionResult:
         """Partitions become part of the transaction; one begins if there is none."""
         transaction.check_rest(self.transactions.get(transactional_id))
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         grown = transaction.with_partitions(known, added, client_version, now_ms)
         if _weight(grown) > _weight(known) and self._count() >= self._config.max_transactional_ids:
             raise CodedError(ErrorCode.POLICY_VIOLATION)
-        return Result(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
+        return CommandResult(None, [] if grown is None else [TransactionRecord(transactional_id, grown)])
 
     def verify(
         self, transactional_id: str, producer: Expected, partitions: Set[TopicPartition], now_ms: int
-    ) -> Result[TransactionRecord]:
+    ) -> TransactionResult:
         """Whether the partitions are part of the transaction. The response is `Codes`."""
         known = transaction.check_producer(self.transactions.get(transactional_id), *producer)
         codes: Codes = {
             partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
             for partition in partitions
         }
-        return Result(codes)
+        return CommandResult(codes)
 
     def end(
         self,
@@ -170,22 +172,20 @@ class TransactionState:
         client_version: int,
         fresh_id: int | None,
         now_ms: int,
-    ) -> Result[TransactionRecord]:
+    ) -> TransactionResult:
         """Commit or abort. The response is the producer from now on (an Expected), or NEEDS_ID."""
         known = self.transactions.get(transactional_id)
         try:
             prepared = transaction.ended(known, producer, commit, client_version, fresh_id, now_ms)
         except NeedsProducerIdError:
-            return Result(NEEDS_ID)
+            return CommandResult(NEEDS_ID)
         if prepared is None:
             assert known is not None
-            return Result(Expected(known.producer_id, known.producer_epoch))
+            return CommandResult(Expected(known.producer_id, known.producer_epoch))
         after = transaction.completed(prepared, now_ms)
         return self._prepare(transactional_id, prepared, Expected(after.producer_id, after.producer_epoch))
 
-    def _prepare(
-        self, transactional_id: str, prepared: Transaction, response: object
-    ) -> Result[TransactionRecord]:
+    def _prepare(self, transactional_id: str, prepared: Transaction, response: object) -> TransactionResult:
         """Write down that the transaction ends; once that is safe, the markers go out."""
 
         def safe(_: object, error: BrokerError | None) -> None:
@@ -193,31 +193,30 @@ class TransactionState:
                 self._markers.send(self._shard.partition, self._shard.epoch, transactional_id, prepared)
 
         record = TransactionRecord(transactional_id, prepared)
-        return Result(response, [record], replies=[(safe, None)])
+        return CommandResult(response, [record], replies=[(safe, None)])
 
-    def complete(
-        self, transactional_id: str, prepared: Transaction, now_ms: int
-    ) -> Result[TransactionRecord]:
+    def complete(self, transactional_id: str, prepared: Transaction, now_ms: int) -> TransactionResult:
         """The markers are written."""
         known = self.transactions.get(transactional_id)
         if known is None or known.status not in PREPARED or known.producer_epoch != prepared.producer_epoch:
-            return Result()
-        return Result(None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))])
+            return CommandResult()
+        return CommandResult(
+            None, [TransactionRecord(transactional_id, transaction.completed(known, now_ms))]
+        )
 
-    # -- what goes by itself
+    # -- regular work
 
-    def _plan_aborts(self) -> None:
-        interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+    def _plan(self, interval_ms: int, work: Callable[[int], TransactionResult]) -> None:
+        """Do some work again and again. If there was more than a piece, the rest follows in the next turns."""
 
-        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
-            result = self.abort_timed_out(now_ms)
-            # If there are more, the next ones follow in another turn of the loop.
+        def due(state: TransactionState, now_ms: int) -> TransactionResult:
+            result = work(now_ms)
             self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
             return result
 
         self._shard.call_later(interval_ms, due)
 
-    def abort_timed_out(self, now_ms: int) -> Result[TransactionRecord]:
+    def abort_timed_out(self, now_ms: int) -> TransactionResult:
         """Abort what has been open for longer than its producer allowed; some of it, if that is much."""
         timed_out = [
             (transactional_id, txn)
@@ -231,24 +230,14 @@ class TransactionState:
             one = self._prepare(transactional_id, transaction.fenced(txn, now_ms), None)
             records += one.records
             replies += one.replies
-        return Result(None, records, replies=replies, whole=False)
+        return CommandResult(None, records, replies=replies, whole=False)
 
-    def _plan_expiry(self) -> None:
-        interval_ms = self._config.transaction_remove_expired_transaction_cleanup_interval_ms
-
-        def due(state: TransactionState, now_ms: int) -> Result[TransactionRecord]:
-            result = self.expire(now_ms)
-            self._shard.call_later(0 if len(result.records) == _PIECE else interval_ms, due)
-            return result
-
-        self._shard.call_later(interval_ms, due)
-
-    def expire(self, now_ms: int) -> Result[TransactionRecord]:
+    def expire(self, now_ms: int) -> TransactionResult:
         """Forget ids that have not been used for long; some of them, if they are many."""
         limit_ms = now_ms - self._config.transactional_id_expiration_ms
         silent = self._silent_since(limit_ms, AT_REST)
         records = [TransactionRecord(transactional_id, None) for transactional_id in islice(silent, _PIECE)]
-        return Result(None, records, whole=False)
+        return CommandResult(None, records, whole=False)
 
 
 def _weight(txn: Transaction | None) -> int:

@@ -10,13 +10,7 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from ottla.errors import CodedError
-from ottla.internal_topics.transaction_records import (
-    NO_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIME,
-    Status,
-    Transaction,
-)
+from ottla.internal_topics.transaction_records import NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Status, Transaction
 from ottla.names import TopicPartition
 from ottla.protocol.errors import ErrorCode
 
@@ -57,11 +51,7 @@ def check_rest(known: Transaction | None) -> None:
 
 
 def initialised(
-    known: Transaction | None,
-    timeout_ms: int,
-    expected: Expected | None,
-    fresh_id: int | None,
-    now_ms: int,
+    known: Transaction | None, timeout_ms: int, expected: Expected | None, fresh_id: int | None, now_ms: int
 ) -> Transaction:
     """A producer begins, or begins again after an error (`expected`): nobody else may go on with an older epoch."""
     check_rest(known)
@@ -191,7 +181,7 @@ def _ended_with_bump(
             if status is (Status.COMPLETE_COMMIT if commit else Status.COMPLETE_ABORT):
                 return None
         elif not commit:
-            # Nothing has begun as far as is known here, but something may be on its way: a new epoch keeps it out.
+            # No transaction is known here, but records of one may still arrive at a partition: a new epoch fences them.
             return _prepared(known, commit, client_version, fresh_id, now_ms)._replace(started_ms=now_ms)
     raise CodedError(ErrorCode.INVALID_TXN_STATE)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from ottla.coordinator.transactions.coordinator import Transactions
+from ottla.coordinator.transactions.coordinator import TransactionCoordinator
 from ottla.coordinator.transactions.markers import Codes, Peers
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP, Expected
 from ottla.errors import BrokerError
@@ -67,7 +67,7 @@ class Verifier:
     """Asks the coordinator of a transaction about partitions of this broker."""
 
     def __init__(
-        self, transactions: Transactions, replicas: ReplicaManager, peers: Peers, node_id: int
+        self, transactions: TransactionCoordinator, replicas: ReplicaManager, peers: Peers, node_id: int
     ) -> None:
         self._transactions = transactions
         self._replicas = replicas

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ottla.logtools.listing import OFFSET_CHECKPOINTS, read_if_there
 from ottla.logtools.repair.losses import note_short
 from ottla.logtools.repair.plan import Step
 from ottla.logtools.side_files import BadSideFileError, parse_offsets
-from ottla.logtools.source import OFFSET_CHECKPOINTS, read_if_there
 from ottla.logtools.writing import copy_aside
 from ottla.names import TopicPartition, is_topic_name
 from ottla.storage import checkpoint, layout

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.logtools import source
+from ottla.logtools import listing
 from ottla.logtools.derive import derive
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.repair import losses as repair_losses
 from ottla.logtools.repair.names import moving_files, put_in_place
 from ottla.logtools.repair.plan import Progress, RepairPlan, Step, plan_repair
-from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify.data_dir import surroundings
 from ottla.logtools.writing import (
     Edit,
@@ -60,7 +60,7 @@ def repair_log(
         rounds += 1
         mend(fs, plan, now_ms, aside)
         tell(plan.steps)
-        partition = source.list_partition(fs, partition.path)
+        partition = listing.list_partition(fs, partition.path)
         around = surroundings(fs, partition)
         plan = plan_repair(fs, partition, around, lambda _: None, skip_corrupt=skip_corrupt)
     plan.unmended += [Finding(DEFECT, "not-mended", step.file, step.meaning) for step in plan.steps]
@@ -111,7 +111,7 @@ def _mend_contents(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | N
             if not path.endswith(layout.LEADER_EPOCHS):
                 move_aside(fs, path, aside)
         repair_losses.note(fs, plan.partition.path, owed, now_ms)
-    partition = source.list_partition(fs, plan.partition.path)
+    partition = listing.list_partition(fs, plan.partition.path)
     derived = derive(fs, partition)
     for path in sorted(plan.rebuild):
         if path.endswith(layout.LEADER_EPOCHS):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ottla.errors import CorruptCheckpointError
-from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.walk import Damage, walk
 from ottla.logtools.writing import Edit, data_dir_of
 from ottla.records import kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.strangers import MOVING, RENAME, SET_ASIDE, Stranger
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
@@ -30,7 +30,7 @@ def put_in_place(fs: FileSystem, partition: Partition, strangers: Iterable[Stran
     for stranger in strangers:
         if stranger.verdict == SET_ASIDE:
             base_offset = stranger.segment.base_offset
-            # What another file comes to stand beside is left for it.
+            # Index files whose name another log file takes over stay, for that file.
             suffixes = (layout.LOG,) if base_offset in wanted else layout.SEGMENT_SUFFIXES
             for suffix in suffixes:
                 _set_aside(fs, f"{directory}/{layout.segment_file(base_offset, suffix)}")

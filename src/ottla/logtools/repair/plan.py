@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import DEFECT, Finding
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.repair.names import moving_files
-from ottla.logtools.source import Partition, SegmentFiles
 from ottla.logtools.verify.log import verify_log
 from ottla.logtools.verify.log_report import LogReport, Surroundings
 from ottla.logtools.verify.segment_facts import SegmentFacts
@@ -62,9 +62,8 @@ class RepairPlan:
     needs_skip: list[Finding] = field(default_factory=list)  # could be mended with skip_corrupt
     strangers: list[Stranger] = field(default_factory=list)
     given_up: list[Loss] = field(default_factory=list)  # missing offsets that no step brings back
-    later: list[Step] = field(
-        default_factory=list
-    )  # what comes when these steps are done, as far as is known
+    # Steps that become possible once these are done, as far as is known.
+    later: list[Step] = field(default_factory=list)
     edits: list[tuple[SegmentFiles, list[Edit]]] = field(default_factory=list)
     cuts: list[tuple[SegmentFiles, Edit]] = field(default_factory=list)
     rebuild: set[str] = field(default_factory=set)

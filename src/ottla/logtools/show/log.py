@@ -11,10 +11,10 @@ from functools import partial
 
 from ottla.errors import CorruptionError
 from ottla.logtools import side_files
+from ottla.logtools.listing import DataDir, Partition, if_there, list_partition, read_if_there
 from ottla.logtools.show.pictures import DAMAGE, GAP, Break, LogPicture, why
 from ottla.logtools.show.segment import SegmentLook
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import DataDir, Partition, if_there, list_partition, read_if_there
 from ottla.names import TopicPartition
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.logtools.listing import SegmentFiles, open_if_there
 from ottla.logtools.show.pictures import DAMAGE, Break, LogPicture, SegmentPicture, why
-from ottla.logtools.source import SegmentFiles, open_if_there
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.storage import layout

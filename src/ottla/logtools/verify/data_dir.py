@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.errors import CorruptSnapshotError
-from ottla.logtools import side_files, source
+from ottla.logtools import listing, side_files
 from ottla.logtools.findings import Finding, Findings
 from ottla.logtools.index_files import load_index
+from ottla.logtools.listing import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, Target, read_or_tell
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import OFFSET_CHECKPOINTS, DataDir, Partition, SideFile, Target, read_or_tell
 from ottla.logtools.verify.log import verify_log
 from ottla.logtools.verify.log_report import LogReport, Surroundings
 from ottla.logtools.verify.missing import check_lost_partition
@@ -57,7 +57,7 @@ def partition_findings(fs: FileSystem, partition: Partition, report: LogReport) 
     if report.topic_id is not None and known is not None:
         parent = partition.path.rpartition("/")[0] or "."
         reports = {known: report}
-        for name in source.if_there(lambda: fs.list_dir(parent)) or []:
+        for name in listing.if_there(lambda: fs.list_dir(parent)) or []:
             sibling = layout.parse_partition_dir(name)
             if sibling is not None and sibling != known and sibling.topic == known.topic:
                 reports[sibling] = LogReport(topic_id=_topic_id(fs, f"{parent}/{name}"))
@@ -97,7 +97,7 @@ class DataDirCheck:
 
     def logs(self) -> Iterator[tuple[Partition, Surroundings]]:
         """The logs to check, with what lies around them."""
-        for partition in source.all_partitions_of(self._fs, self._data_dir):
+        for partition in listing.all_partitions_of(self._fs, self._data_dir):
             marked = layout.parse_marked_dir(partition.name)
             if marked is None or marked[1] != layout.DELETE_DIR:
                 name = partition.topic_partition
@@ -137,7 +137,7 @@ class DataDirCheck:
 
 def check_own_files(fs: FileSystem, data_dir: DataDir, findings: Findings) -> bool:
     """Returns whether the directory was left by a clean stop."""
-    for name in data_dir.strangers:
+    for name in data_dir.unknown_dirs:
         meaning = "not a partition's directory: a broker refuses to start with it; move it away"
         findings.defect("strange-directory", f"{data_dir.path}/{name}", meaning)
     for name in data_dir.marked:
@@ -278,7 +278,7 @@ def verify_side_file(fs: FileSystem, target: SideFile) -> list[Finding]:
 def _verify_index(fs: FileSystem, target: SideFile) -> list[Finding]:
     """Check the whole segment, and tell what concerns the index."""
     log = target.path.removesuffix(target.suffix) + layout.LOG
-    partition = source.resolve(fs, log) if fs.exists(log) else None
+    partition = listing.resolve(fs, log) if fs.exists(log) else None
     if isinstance(partition, Partition):
         report = verify_log(fs, partition, surroundings(fs, partition), lambda _: None)
         return [finding for finding in report.findings.all() if finding.file == target.path]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.errors import CorruptCheckpointError
-from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.verify.segment_contents import Contents, Indexes, indexes_of, read_contents
 from ottla.logtools.verify.strangers import RENAME, SET_ASIDE, UNDECIDED, Stranger
 from ottla.storage import checkpoint, layout

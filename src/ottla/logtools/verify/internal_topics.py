@@ -6,7 +6,7 @@ from ottla.internal_topics.decoding import UnknownRecordError, reader_for
 from ottla.internal_topics.fields import MalformedError
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.records import kernel
 from ottla.records.batch import CONTROL, MAGIC_V2
 from ottla.storage import layout

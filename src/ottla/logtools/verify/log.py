@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from ottla.logtools import side_files, source
+from ottla.logtools import listing, side_files
 from ottla.logtools.findings import DEFECT, NOTE, Finding, Findings
+from ottla.logtools.listing import Partition, read_or_tell
 from ottla.logtools.side_files import BadSideFileError
-from ottla.logtools.source import Partition, read_or_tell
 from ottla.logtools.verify.epochs import EpochChecks
 from ottla.logtools.verify.find_strangers import find_strangers
 from ottla.logtools.verify.internal_topics import check_internal
@@ -40,7 +40,7 @@ def verify_log(
     report = _verify_listed(fs, partition, around, on_progress)
     if not partition.whole or not report.may_have_strangers(around):
         return report
-    strangers = source.if_there(partial(find_strangers, fs, report.partition, around.known_end))
+    strangers = listing.if_there(partial(find_strangers, fs, report.partition, around.known_end))
     if not strangers:
         return report
     arranged = LogCheck(fs, arrange(report.partition, strangers), around)
@@ -77,7 +77,7 @@ def settle(fs: FileSystem, check: LogCheck, report: LogReport) -> Partition | No
     partition = check.partition
     if not report.findings.has_defects or not partition.whole:
         return None
-    now = source.if_there(partial(source.list_partition, fs, partition.path))
+    now = listing.if_there(partial(listing.list_partition, fs, partition.path))
     if now is None:
         report.findings = Findings()
         return Partition(partition.path, partition.name, partition.topic_partition)
@@ -172,10 +172,8 @@ class LogCheck:
                 self._judge_producers(facts)
             if facts.missing is not None:
                 self._missing.append(facts.missing)
-            facts.findings, facts.producers = (
-                Findings(),
-                ProducerTrace(),
-            )  # there may be thousands of segments
+            # There may be thousands of segments.
+            facts.findings, facts.producers = Findings(), ProducerTrace()
             self._checks.append(facts)
             end_offset = max(end_offset, facts.end_offset)
         return end_offset
@@ -271,7 +269,7 @@ class LogCheck:
         for name in partition.orphans:
             meaning = "an index without its log; a broker removes it when it starts"
             self._findings.note("orphan-index", f"{partition.path}/{name}", meaning)
-        for name in partition.strangers:
+        for name in partition.unknown_files:
             known = name in _KNOWN_FILES or name.endswith(
                 (".checkpoint", layout.QUARANTINE, ".quarantine.json", losses.FILE)
             )
@@ -324,7 +322,7 @@ class LogCheck:
     @property
     def _was_repaired_before(self) -> bool:
         """Repairs once left gaps and put nothing on record."""
-        return self.partition.has_quarantine and losses.FILE not in self.partition.strangers
+        return self.partition.has_quarantine and losses.FILE not in self.partition.unknown_files
 
     def _is_on_record(self, missing: MissingOffsets) -> bool:
         end = missing.offset + missing.size

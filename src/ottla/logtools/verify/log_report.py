@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.epochs import WrongEpoch
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.logtools.verify.strangers import Stranger, ends_too_late, look_strange
@@ -37,15 +37,13 @@ class LogReport:
     end_offset: int = 0
     is_damaged: bool = False  # batches could not be read
     topic_id: str | None = None
-    partition: Partition = field(
-        default_factory=lambda: Partition("", "", None)
-    )  # as it was when it was read
+    # The listing that the check went by.
+    partition: Partition = field(default_factory=lambda: Partition("", "", None))
     checks: list[SegmentFacts] = field(default_factory=list)
     wrong_epochs: list[WrongEpoch] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)  # offsets that are missing, and not on record
-    strangers: list[Stranger] = field(
-        default_factory=list
-    )  # the rest was checked as if they were where they belong
+    # The rest was checked as if they were where they belong.
+    strangers: list[Stranger] = field(default_factory=list)
 
     def may_have_strangers(self, around: Surroundings) -> bool:
         """Whether it is worth to read the log again. Not while a file cannot be read: it may hold what decides."""

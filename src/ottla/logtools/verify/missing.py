@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ottla.errors import CorruptCheckpointError
 from ottla.logtools.findings import Findings
-from ottla.logtools.source import Partition
+from ottla.logtools.listing import Partition
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.names import TopicPartition
 from ottla.storage import checkpoint, layout, losses
@@ -86,7 +86,7 @@ def _still_says(fs: FileSystem, partition: Partition, expected: Expected) -> boo
 
 
 def _recovery_points(fs: FileSystem, data_dir: str) -> dict[TopicPartition, int] | None:
-    """As they are now; None, if that is not known."""
+    """The recovery points as the checkpoint has them now; None if it cannot be read."""
     try:
         return checkpoint.read_offsets(fs, f"{data_dir}/{layout.RECOVERY_POINTS}")
     except CorruptCheckpointError:

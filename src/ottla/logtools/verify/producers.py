@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ottla.errors import CorruptSnapshotError
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.source import Partition, read_or_tell
+from ottla.logtools.listing import Partition, read_or_tell
 from ottla.logtools.verify.producer_trace import ProducerTrace, TracedMarker
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.storage import layout
@@ -34,9 +34,8 @@ class ProducerChecks:
     is_broken: bool = False  # a part is damaged: what ended a transaction may be missing
     if_not_compacted: list[Finding] = field(default_factory=list)
     aborted: list[AbortedTxn] = field(default_factory=list)  # in the current segment
-    markers: dict[int, int] = field(
-        default_factory=dict
-    )  # abort markers of the current segment: offset, producer
+    # Abort markers of the current segment: offset, producer.
+    markers: dict[int, int] = field(default_factory=dict)
 
     def begin(self, fs: FileSystem, partition: Partition) -> None:
         """Start where the log does: from nothing, or from the snapshot at the first segment's base."""

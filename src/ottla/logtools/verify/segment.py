@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ottla.errors import CorruptRecordError
 from ottla.logtools.index_files import IndexFile, load_index
-from ottla.logtools.source import SegmentFiles, open_if_there, read_if_there
+from ottla.logtools.listing import SegmentFiles, open_if_there, read_if_there
 from ottla.logtools.verify.index_entries import EntryChecks
 from ottla.logtools.verify.segment_facts import Gap, MissingOffsets, SegmentFacts, WrongBatch
 from ottla.logtools.verify.tails import is_all_zero, is_whole_but_for_its_length

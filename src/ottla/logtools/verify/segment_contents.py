@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ottla.logtools.index_files import IndexFile, load_index
-from ottla.logtools.source import SegmentFiles
+from ottla.logtools.listing import SegmentFiles
 from ottla.logtools.walk import Damage, walk
 from ottla.records import kernel
 from ottla.storage import layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ottla.logtools.findings import Finding, Findings
-from ottla.logtools.source import SegmentFiles
+from ottla.logtools.listing import SegmentFiles
 from ottla.logtools.verify.epochs import EpochTrace
 from ottla.logtools.verify.producer_trace import ProducerTrace
 from ottla.logtools.walk import Damage

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ottla.logtools.findings import DEFECT, Finding, Findings
-from ottla.logtools.source import Partition, SegmentFiles
+from ottla.logtools.listing import Partition, SegmentFiles
 from ottla.logtools.verify.segment_facts import SegmentFacts
 from ottla.storage import layout
 

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from ottla.config import LogConfig
 from ottla.errors import BrokerError
+from ottla.logtools.listing import Partition, list_partition
 from ottla.logtools.offline import compact_log, note_cleaned
-from ottla.logtools.source import Partition, list_partition
 from ottla.runtime import SystemRuntime
 from ottla.spark.jobs.tasks import refuse_speculation, run_tasks
 from ottla.storage.fs import FileSystem, RealFileSystem
@@ -18,7 +18,7 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What came of one log."""
+    """One log before and after its compaction."""
 
     path: str
     size_before: int
@@ -27,11 +27,6 @@ class Compacted:
     segments_after: int
     cleaned_to: int | None  # None: there was nothing to do
     refused: BrokerError | None = None
-
-    def fields(self) -> dict[str, int | None]:
-        """The numbers, by name."""
-        names = ("size_before", "size_after", "segments_before", "segments_after", "cleaned_to")
-        return {name: getattr(self, name) for name in names}
 
 
 def compact(

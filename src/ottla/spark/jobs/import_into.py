@@ -18,7 +18,7 @@ from ottla.cluster.controller import random_topic_id
 from ottla.cluster.sqlite import DB_FILE, SqliteStore
 from ottla.config import LogConfig
 from ottla.errors import ConfigError, StorageError
-from ottla.logtools.source import NotALogError
+from ottla.logtools.listing import NotALogError
 from ottla.logtools.writing import locked
 from ottla.names import TopicPartition
 from ottla.runtime import Runtime

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from ottla.config import LogConfig
 from ottla.errors import ConfigError
+from ottla.logtools.listing import NotALogError, list_partition
 from ottla.logtools.offline import open_log
-from ottla.logtools.source import NotALogError, list_partition
 from ottla.names import is_topic_name
 from ottla.records.compression.codec import Codec
 from ottla.runtime import Runtime, SystemRuntime
@@ -28,7 +28,7 @@ Pack = Callable[[Packing], list[Spool]]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What becomes of the rows."""
+    """Which topic the rows become, where, and how they are packed."""
 
     into: str
     topic: str
@@ -42,7 +42,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came of it."""
+    """How many rows were imported, and the partitions that were built of them."""
 
     rows: int
     partitions: dict[int, BuiltPartition]

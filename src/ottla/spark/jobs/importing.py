@@ -6,7 +6,6 @@ source is read by Spark, in the order of its partitions.
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +16,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ottla.config import LogConfig
-from ottla.errors import BrokerError, ConfigError
+from ottla.errors import ConfigError
 from ottla.spark.jobs.import_rows import COLUMNS, Packing, ParquetPiece, Run, SegmentsTodo, Spool, pack_rows
-from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
+from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_partitions, run_tasks
 from ottla.spark.write.packing import check_columns
 
 _PARTITION_DIR = re.compile(r"/partition=([0-9]+)/")
-_RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +94,10 @@ def pack_frame(frame: DataFrame, packing: Packing) -> list[Spool]:
     """Rows of any frame, in the order of its partitions."""
     frame = frame.select(*(name for name in COLUMNS if name in frame.columns))
 
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
+    def pack(batches: Iterator[pa.RecordBatch], number: int) -> Iterator[tuple[int, Spool]]:
+        yield number, pack_rows(_checked(batches), packing, number)
 
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        try:
-            result = pickle.dumps((True, pack_rows(_checked(batches), packing, number)))
-        except BrokerError as error:
-            result = pickle.dumps((False, error))
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([number], pa.int64()), pa.array([result], pa.binary())], schema=_RESULT
-        )
-
-    rows = frame.mapInArrow(pack, "number long, result binary").collect()
-    spools = []
-    for row in sorted(rows, key=lambda row: row["number"]):
-        is_fine, result = pickle.loads(row["result"])
-        if not is_fine:
-            raise result
-        spools.append(result)
-    return spools
+    return run_partitions(frame, pack)
 
 
 def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from ottla.errors import CorruptRecordError
 from ottla.logtools.derive import DerivedSegment, derive_segment, join
+from ottla.logtools.listing import DataDir, Partition, SegmentFiles, partitions_of
 from ottla.logtools.offline import differs, refuse_damaged
-from ottla.logtools.source import DataDir, Partition, SegmentFiles, partitions_of
 from ottla.spark.jobs.tasks import TASK_BYTES, Sized, refuse_speculation, run_blocks
 from ottla.storage import layout
 from ottla.storage.checkpoint import prepare_file, put_in_place, replace_file
@@ -21,7 +21,7 @@ from ottla.storage.fs import FileSystem, RealFileSystem
 
 @dataclass(slots=True)
 class Reindexed:
-    """What came of one log."""
+    """The index files of one log that were rebuilt, or why it was refused."""
 
     partition: Partition
     changed: list[str] = field(default_factory=list)  # files that are (or would be) new or different

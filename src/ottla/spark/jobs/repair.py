@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from ottla.logtools.listing import DataDir, Partition, all_partitions_of, list_partition
 from ottla.logtools.repair.log import repair_log
 from ottla.logtools.repair.plan import RepairPlan, Step, plan_from
-from ottla.logtools.source import DataDir, Partition, all_partitions_of, list_partition
 from ottla.logtools.verify.data_dir import surroundings
 from ottla.spark.jobs.tasks import TASK_BYTES, refuse_speculation, run_tasks
 from ottla.spark.jobs.verify import verify_logs

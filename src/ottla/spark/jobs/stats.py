@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from ottla.logtools.source import DataDir, Partition, SegmentFiles, partitions_of
+from ottla.logtools.listing import DataDir, Partition, SegmentFiles, partitions_of
 from ottla.logtools.stats import SegmentStats, segment_stats
 from ottla.spark.jobs.tasks import TASK_BYTES, Sized, run_blocks
 from ottla.storage.fs import FileSystem, RealFileSystem

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
 
 from ottla.errors import BrokerError, StorageError
-from ottla.spark.session.session import running_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,19 +27,6 @@ _RESULT = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 class NotSafeError(StorageError):
     """The session is set up so that writing tasks could get into each other's way."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkMaster:
-    """Where jobs run: on a master or a Connect server, or else on this machine."""
-
-    master: str | None = None
-    remote: str | None = None
-
-    @contextmanager
-    def session(self, job: str) -> Iterator[SparkSession]:
-        with running_session(f"ottla {job}", master=self.master, remote=self.remote) as session:
-            yield session
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +43,36 @@ def run_tasks(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -
         return []
     packed = [pickle.dumps(item) for item in items]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[tuple[int, R]]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                result = pickle.dumps(_attempt(work, pickle.loads(packed[number])))
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([number], pa.int64()), pa.array([result], pa.binary())], schema=_RESULT
-                )
+                yield number, work(pickle.loads(packed[number]))
 
-    numbers = spark.range(0, len(items), 1, len(items))
-    rows = numbers.mapInArrow(run, "number long, result binary").collect()
+    return run_partitions(spark.range(0, len(items), 1, len(items)), run)
+
+
+def run_partitions(
+    frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch], int], Iterator[tuple[int, R]]]
+) -> list[R]:
+    """`work` of the rows and the number of every partition of a frame; what it gives, in the order of its numbers."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        own = context.partitionId() if context is not None else 0
+        try:
+            for number, result in work(batches, own):
+                yield _row(number, (True, result))
+        except (BrokerError, OSError) as error:
+            yield _row(own, (False, error))
+
+    rows = frame.mapInArrow(run, "number long, result binary").collect()
     return [_unpack(row["result"]) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def _row(number: int, result: tuple[bool, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([pickle.dumps(result)], pa.binary())], schema=_RESULT
+    )
 
 
 def run_blocks(
@@ -105,13 +110,6 @@ def _blocks(items: Sequence[Sized[T]], task_bytes: int) -> list[list[T]]:
         blocks[-1].append(sized.item)
         size += sized.size
     return blocks
-
-
-def _attempt(work: Callable[[T], R], item: T) -> tuple[bool, R | Exception]:
-    try:
-        return True, work(item)
-    except (BrokerError, OSError) as error:
-        return False, error
 
 
 def _unpack(data: bytes) -> Any:

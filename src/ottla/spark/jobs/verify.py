@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from ottla.logtools.findings import Finding
-from ottla.logtools.source import DataDir, Partition, SegmentFiles
+from ottla.logtools.listing import DataDir, Partition, SegmentFiles
 from ottla.logtools.verify.data_dir import DataDirCheck, partition_findings, surroundings
 from ottla.logtools.verify.log import LogCheck, settle, verify_log
 from ottla.logtools.verify.log_report import LogReport, Surroundings

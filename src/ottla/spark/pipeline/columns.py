@@ -40,9 +40,8 @@ def find_columns(
 ) -> pa.Schema | None:
     """The columns that a batch is decoded to."""
     if not is_found(pipeline):
-        make_decoder(
-            pipeline.decode, pipeline.decode.schema, grow=False
-        )  # what is wrong with them is told here
+        # A schema that the decoder cannot use is an error here, before any task starts.
+        make_decoder(pipeline.decode, pipeline.decode.schema, grow=False)
         return pipeline.decode.schema
     known = checkpoint.schema()
     found, clashes = known, Clashes()

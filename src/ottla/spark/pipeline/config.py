@@ -22,15 +22,7 @@ from ottla.spark.tables.names import check_names
 
 TABLE_FORMATS = ("delta", "iceberg", "parquet")
 AVAILABLE_NOW = "available_now"
-_UNITS_S = {
-    "ms": 0.001,
-    "millisecond": 0.001,
-    "s": 1.0,
-    "second": 1.0,
-    "m": 60.0,
-    "minute": 60.0,
-    "hour": 3600.0,
-}
+_UNITS_S = {"ms": 0.001, "millisecond": 0.001, "s": 1, "second": 1, "m": 60, "minute": 60, "hour": 3600}
 
 
 @dataclass(frozen=True)
@@ -38,7 +30,7 @@ class SourceConfig:
     topics: tuple[str, ...]
     pattern: str | None
     bootstrap: str | None
-    paths: tuple[str, ...]
+    path: tuple[str, ...]
     starting: str
     isolation: str
     group: str | None
@@ -70,7 +62,7 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class Sink:
+class SinkConfig:
     format: str
     path: str
     partition_by: tuple[str, ...]
@@ -91,7 +83,7 @@ class Pipeline:
     sql: str | None
     python: str | None
     expectations: tuple[Expectation, ...]
-    sink: Sink
+    sink: SinkConfig
     interval_s: float | None  # None: to the present end, then stop
     checkpoint: Path
     max_records: int
@@ -152,7 +144,7 @@ class _Builder:
             )
         return os.path.normpath(self._file.parent / text.removeprefix("file://"))
 
-    def _check_partitions(self, sink: Sink, columns: list[str]) -> None:
+    def _check_partitions(self, sink: SinkConfig, columns: list[str]) -> None:
         for name in sink.partition_by:
             if name not in columns:
                 known = ", ".join(columns)
@@ -177,18 +169,15 @@ class _Builder:
             raise self._toml.complain("progress needs a broker: give bootstrap too", "source", "group")
         paths = [keys["path"]] if isinstance(keys["path"], str) else keys["path"] or []
         starting = keys["starting"]
-        return SourceConfig(
-            tuple(keys["topics"] or ()),
-            keys["pattern"],
-            keys["bootstrap"],
-            tuple(self._path(path) for path in paths),
-            starting if isinstance(starting, str) else json.dumps(starting),
-            keys["isolation"],
-            keys["group"],
-            keys["options"] or {},
-        )
+        given = keys | {
+            "topics": tuple(keys["topics"] or ()),
+            "path": tuple(self._path(path) for path in paths),
+            "starting": starting if isinstance(starting, str) else json.dumps(starting),
+            "options": keys["options"] or {},
+        }
+        return SourceConfig(**given)
 
-    def _decode(self, sink: Sink, checkpoint: str) -> Decode:
+    def _decode(self, sink: SinkConfig, checkpoint: str) -> Decode:
         keys = self._toml.table("decode")
         self._check_decode(keys)
         try:
@@ -205,17 +194,14 @@ class _Builder:
             quarantine = f"{sink.path}_quarantine"
         else:
             quarantine = os.path.join(checkpoint, "quarantine")
-        return Decode(
-            keys["value"],
-            schema,
-            self._path(keys["schema_file"]) if keys["schema_file"] else None,
-            keys["registry"],
-            {int(number): self._path(path) for number, path in (keys["schemas"] or {}).items()},
-            keys["delimiter"],
-            tuple(keys["metadata"] or ()),
-            keys["on_error"],
-            quarantine,
-        )
+        given = keys | {
+            "schema": schema,
+            "schema_file": self._path(keys["schema_file"]) if keys["schema_file"] else None,
+            "schemas": {int(number): self._path(path) for number, path in (keys["schemas"] or {}).items()},
+            "metadata": tuple(keys["metadata"] or ()),
+            "quarantine": quarantine,
+        }
+        return Decode(**given)
 
     def _check_decode(self, keys: dict[str, Any]) -> None:
         value = keys["value"]
@@ -255,7 +241,7 @@ class _Builder:
             found.append(Expectation(keys["name"] or keys["check"], keys["check"]))
         return tuple(found)
 
-    def _sink(self, source: SourceConfig) -> Sink:
+    def _sink(self, source: SourceConfig) -> SinkConfig:
         keys = self._toml.table("sink")
         if keys["format"] is None:
             raise self._toml.complain(
@@ -267,19 +253,16 @@ class _Builder:
         if keys["format"] == "topic" and not (keys["topic"] and bootstrap):
             raise self._toml.complain("name a topic and a broker (bootstrap)", "sink", None)
         path = self._path(keys["path"]) if keys["path"] else ""
-        catalog = keys["catalog"] or f"sqlite:///{os.path.dirname(path)}/catalog.db"
-        return Sink(
-            keys["format"],
-            path,
-            tuple(keys["partition_by"] or ()),
-            keys["evolve_schema"],
-            keys["table"] or f"default.{os.path.basename(path)}",
-            catalog,
-            keys["topic"] or "",
-            bootstrap or "",
-            keys["options"] or {},
-            keys["compact_every"],
-        )
+        given = keys | {
+            "path": path,
+            "partition_by": tuple(keys["partition_by"] or ()),
+            "table": keys["table"] or f"default.{os.path.basename(path)}",
+            "catalog": keys["catalog"] or f"sqlite:///{os.path.dirname(path)}/catalog.db",
+            "topic": keys["topic"] or "",
+            "bootstrap": bootstrap or "",
+            "options": keys["options"] or {},
+        }
+        return SinkConfig(**given)
 
     def _interval_s(self, trigger: str) -> float | None:
         if trigger == AVAILABLE_NOW:

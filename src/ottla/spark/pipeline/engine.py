@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ottla.spark.pipeline.check_syntax import Unsupported
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.decode.rows import make_decoder, row_schema
 from ottla.spark.pipeline.expect import Checks
-from ottla.spark.pipeline.tasks import Destination, Landing, Reading, TaskResult, Tasks, in_partition
+from ottla.spark.pipeline.tasks import RowWriter, TaskInput, TaskResult, pickled, run_split
 from ottla.spark.tables.table_files import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class StraightEngine:
-    """No transform: a task reads, decodes and writes. Rows stay in Python's Arrow from end to end."""
-
-    def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
-
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]:
-        return self._tasks.run(Landing(reading, destination, bad_layout), len(reading.splits))
-
-
-class SparkTasks:
-    """Tasks on Spark: the frame holds one number for each task, so the JVM sees a number in and a receipt out."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-
-    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
-        if not count:
-            return []
-        numbers = self._session.range(0, count, 1, count)
-        from ottla.spark.pipeline.task_errors import told_by_tasks
-
-        with told_by_tasks():
-            rows = numbers.mapInArrow(in_partition(work), "result binary").collect()
-        return [pickle.loads(row["result"]) for row in rows]
 
 
 class SparkEngine:
@@ -51,27 +27,45 @@ class SparkEngine:
         self._session = session
         self._pipeline = pipeline
         self._note = note
-        self._straight = StraightEngine(SparkTasks(session))
         self._told = False
 
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]:
+    def run(self, given: TaskInput, writer: RowWriter, bad_layout: Layout) -> list[TaskResult]:
         from ottla.spark.pipeline.sql_engine import SqlBatch
 
-        spark_checks = self._needs_spark_checks(reading)
+        spark_checks = self._needs_spark_checks(given)
         if not (self._pipeline.has_transform or spark_checks):
-            return self._straight.land(reading, destination, bad_layout)
-        batch = SqlBatch(self._session, self._pipeline, reading, bad_layout, spark_checks=spark_checks)
-        return batch.land(destination)
+            return run_tasks(self._session, partial(run_split, given, writer, bad_layout), len(given.splits))
+        batch = SqlBatch(self._session, self._pipeline, given, bad_layout, spark_checks=spark_checks)
+        return batch.run(writer)
 
-    def _needs_spark_checks(self, reading: Reading) -> bool:
-        if not reading.expectations:
+    def _needs_spark_checks(self, given: TaskInput) -> bool:
+        if not given.expectations:
             return False
-        columns = make_decoder(reading.decode, reading.schema, grow=False).columns
+        columns = make_decoder(given.decode, given.schema, grow=False).columns
         try:
-            Checks(reading.expectations, row_schema(columns, reading.decode.metadata))
+            Checks(given.expectations, row_schema(columns, given.decode.metadata))
         except Unsupported as reason:
             if not self._told:
                 self._note(f"an expectation needs Spark SQL, so rows go through the JVM: {reason}")
                 self._told = True
             return True
         return False
+
+
+def run_tasks(session: SparkSession, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
+    """work(0) ... work(count - 1), each in a task of its own, in any order.
+
+    The frame holds one number for each task: the JVM sees a number go in and a result come out. Rows stay in Python's
+    Arrow from end to end.
+    """
+    from ottla.spark.pipeline.task_errors import told_by_tasks
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pickled([work(index) for index in batch.column(0).to_pylist()])
+
+    if not count:
+        return []
+    with told_by_tasks():
+        rows = session.range(0, count, 1, count).mapInArrow(run, "result binary").collect()
+    return [pickle.loads(row["result"]) for row in rows]

@@ -26,7 +26,7 @@ from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.quarantine import QUARANTINE_SCHEMA
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.targets.choice import make_target, quarantine_sink
-from ottla.spark.pipeline.tasks import Destination, Reading, TaskResult
+from ottla.spark.pipeline.tasks import RowWriter, TaskInput, TaskResult
 from ottla.spark.read.loss import DataLostError
 from ottla.spark.read.stream import Position, StreamPlan
 from ottla.spark.sinks.base import Commit
@@ -35,7 +35,7 @@ from ottla.spark.tables.table_files import Layout
 
 
 class Watcher(Protocol):
-    """Told of every step; what it raises ends the run there."""
+    """Called at every step of a batch; an exception that it raises ends the run at that step."""
 
     def planned(self, plan: Plan, behind: int) -> None: ...
 
@@ -51,12 +51,12 @@ class Watcher(Protocol):
 class Engine(Protocol):
     """Turns the splits of a batch into rows at the target."""
 
-    def land(self, reading: Reading, destination: Destination, bad_layout: Layout) -> list[TaskResult]: ...
+    def run(self, given: TaskInput, writer: RowWriter, bad_layout: Layout) -> list[TaskResult]: ...
 
 
 @dataclass
 class Summary:
-    """What a run did."""
+    """Counts of one run: batches, records read, rows written, bad rows; and the offsets it ended at."""
 
     batches: int = 0
     read: int = 0
@@ -98,20 +98,20 @@ class Runner:
 
     def _go(self, *, stop_at_end: bool) -> None:
         batch, position = 0, None
-        knows_where = False
+        knows_position = False
         while True:
             began = time.monotonic()
             try:
-                if not knows_where:
+                if not knows_position:
                     batch, position = self._resume()
-                    knows_where = True
+                    knows_position = True
                 batch, position = self._round(batch, position, stop_at_end=stop_at_end)
             except (BrokerError, OSError) as error:
                 # A pipeline that runs for long waits for a broker that is away; a batch that was begun is done again.
                 if stop_at_end or not (isinstance(error, OSError) or error.retriable):
                     raise
                 self._watcher.note(f"{error}; trying again")
-                knows_where = False
+                knows_position = False
             if stop_at_end:
                 return
             assert self._pipeline.interval_s is not None
@@ -119,25 +119,25 @@ class Runner:
 
     def _round(self, batch: int, position: Position | None, *, stop_at_end: bool) -> tuple[int, Position]:
         """From where it stands to the present end."""
-        with closing(StreamPlan(self._options)) as source:
+        with closing(StreamPlan(self._options)) as stream:
             if position is None:
-                position = source.initial()
+                position = stream.initial()
                 self._checkpoint.save_start(position)
             if stop_at_end:
-                source.stop_at_the_end_of_now()
-            batch, position = self._catch_up(source, batch, position)
+                stream.stop_at_the_end_of_now()
+            batch, position = self._catch_up(stream, batch, position)
         self._summary.offsets = dict(position.offsets)
         return batch, position
 
-    def _catch_up(self, source: StreamPlan, batch: int, position: Position) -> tuple[int, Position]:
+    def _catch_up(self, stream: StreamPlan, batch: int, position: Position) -> tuple[int, Position]:
         """Batch after batch, until nothing is new."""
-        while (end := source.next(position)) != position:
+        while (end := stream.next(position)) != position:
             # Partitions that are new stand at their first record in `end`, and are read by the next batch.
             start = {partition: position.offsets.get(partition, at) for partition, at in end.offsets.items()}
-            splits = source.splits(Position(start, end.topic_ids), end)
+            splits = stream.splits(Position(start, end.topic_ids), end)
             if splits:
                 plan = Plan(batch, Position(start, end.topic_ids), end, tuple(splits))
-                self._do(plan, behind=offset_math.count(end.offsets, source.newest().offsets))
+                self._do(plan, behind=offset_math.count(end.offsets, stream.newest().offsets))
                 batch += 1
             position = end
         return batch, position
@@ -147,17 +147,17 @@ class Runner:
     def _resume(self) -> tuple[int, Position | None]:
         """The next batch's number and start. A batch that was planned and is not in the table is done now."""
         plan = self._checkpoint.last_plan()
-        landed = self._target.last(self._app_id)
-        if landed is not None and (plan is None or plan.batch < landed.batch):
-            if landed.position is None:
+        last = self._target.last(self._app_id)
+        if last is not None and (plan is None or plan.batch < last.batch):
+            if last.position is None:
                 raise DataLostError(
-                    f"{self._checkpoint.directory}: the plan of batch {landed.batch} is missing, and the table does "
+                    f"{self._checkpoint.directory}: the plan of batch {last.batch} is missing, and the table does "
                     "not say any more where it ended"
                 )
-            return landed.batch + 1, landed.position
+            return last.batch + 1, last.position
         if plan is None:
             return 0, self._checkpoint.start()
-        if landed is None or landed.batch < plan.batch:
+        if last is None or last.batch < plan.batch:
             self._watcher.note(f"batch {plan.batch} was begun and not finished; it is done again")
             self._do(plan, behind=0)
             self._target.sweep(self._app_id, plan.batch)
@@ -187,13 +187,13 @@ class Runner:
         self._watcher.written(plan, results)
         facts = _facts(plan, results, began)
         self._put_aside(plan, results, facts)
-        schemas = [result.taken.schema for result in results if result.taken.schema is not None]
+        schemas = [result.schema for result in results if result.schema is not None]
         self._target.commit(
             Commit(
                 self._app_id,
                 plan.batch,
                 plan.end,
-                [file for result in results for file in result.taken.files],
+                [file for result in results for file in result.files],
                 merged(None, schemas) if schemas else None,
                 facts,
             ),
@@ -208,7 +208,7 @@ class Runner:
         if self._engine is None:
             self._engine = self._make_engine()
         while True:
-            reading = Reading(
+            given = TaskInput(
                 self._options,
                 plan.splits,
                 self._pipeline.decode,
@@ -216,13 +216,13 @@ class Runner:
                 grows(self._pipeline),
                 self._pipeline.expectations,
             )
-            results = self._engine.land(
-                reading,
-                self._target.destination(self._app_id, plan.batch),
+            results = self._engine.run(
+                given,
+                self._target.writer(self._app_id, plan.batch),
                 self._quarantine.layout(self._app_id, plan.batch),
             )
             seen = [result.decoded for result in results if result.decoded is not None]
-            if not reading.grow or not seen:
+            if not given.grow or not seen:
                 return results
             self._tell_clashes({name: kept for one in results for name, kept in one.clashes.items()})
             known = merged(columns, seen)
@@ -268,7 +268,7 @@ class Runner:
 def _facts(plan: Plan, results: Sequence[TaskResult], began: float) -> dict[str, Any]:
     return {
         "read": sum(result.read for result in results),
-        "rows": sum(result.taken.rows for result in results),
+        "rows": sum(result.rows for result in results),
         "bad": sum(result.bad for result in results),
         "start": offset_math.to_nested(plan.start.offsets),
         "took_ms": round((time.time() - began) * 1000),

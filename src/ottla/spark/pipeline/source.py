@@ -18,8 +18,8 @@ def reader_options(pipeline: Pipeline) -> ReadOptions:
     }
     if source.bootstrap:
         given["kafka.bootstrap.servers"] = source.bootstrap
-    if source.paths:
-        given["path"] = json.dumps(list(source.paths))
+    if source.path:
+        given["path"] = json.dumps(list(source.path))
     if source.topics:
         given["subscribe"] = ",".join(source.topics)
     if source.pattern:

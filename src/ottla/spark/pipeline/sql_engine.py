@@ -28,13 +28,12 @@ from ottla.spark.pipeline.receipts import Receipts
 from ottla.spark.pipeline.tasks import (
     HIDDEN,
     HIDDEN_COLUMNS,
-    RESULT_SCHEMA,
-    Destination,
-    Files,
-    Reading,
+    FileWriter,
     RowReader,
-    Taken,
+    RowWriter,
+    TaskInput,
     TaskResult,
+    pickled,
 )
 from ottla.spark.tables.reshape import aligned
 from ottla.spark.tables.table_files import Layout, TableWriter
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 class SourceRows:
     """What a source task yields: the good rows of its split, and with `origin` where each came from."""
 
-    reading: Reading
+    given: TaskInput
     bad_layout: Layout
     receipts: Receipts
     schema: pa.Schema
@@ -57,17 +56,19 @@ class SourceRows:
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 bad_rows = TableWriter(self.bad_layout)
-                reader = RowReader(self.reading, bad_rows.write)
+                reader = RowReader(self.given, bad_rows.write)
                 for rows in reader.rows(index, self.origin):
                     yield from aligned(rows, self.schema).combine_chunks().to_batches()
-                self.receipts.leave(index, TaskResult(Taken(), reader.read, reader.bad, bad_rows.close()))
+                self.receipts.leave(
+                    index, TaskResult(read=reader.read, bad=reader.bad, bad_files=bad_rows.close())
+                )
 
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """What a last task does: hand its rows to the destination."""
+    """What a last task does: hand its rows to the writer."""
 
-    destination: Destination
+    writer: RowWriter
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -75,8 +76,7 @@ class WrittenRows:
         context = TaskContext.get()
         assert context is not None
         tables = (pa.Table.from_batches([batch]) for batch in batches)
-        result = TaskResult(self.destination.take(tables, context.partitionId()))
-        yield pa.record_batch([pa.array([pickle.dumps(result)], pa.binary())], schema=RESULT_SCHEMA)
+        yield pickled([self.writer.write(tables, context.partitionId())])
 
 
 class SqlBatch:
@@ -84,7 +84,7 @@ class SqlBatch:
         self,
         session: SparkSession,
         pipeline: Pipeline,
-        reading: Reading,
+        given: TaskInput,
         bad_layout: Layout,
         *,
         spark_checks: bool,
@@ -94,24 +94,24 @@ class SqlBatch:
         self._bad_layout = bad_layout
         self._spark_checks = spark_checks
         self._receipts = Receipts(os.path.join(bad_layout.directory, f"_ottla_receipts-{uuid.uuid4().hex}"))
-        columns = make_decoder(reading.decode, reading.schema, grow=False).columns
-        self._columns = row_schema(columns, reading.decode.metadata)
+        columns = make_decoder(given.decode, given.schema, grow=False).columns
+        self._columns = row_schema(columns, given.decode.metadata)
         # Columns must be known before the query is: new ones were looked for in a sample of this batch.
-        self._reading = dataclasses.replace(
-            reading, grow=False, expectations=() if spark_checks else reading.expectations
+        self._given = dataclasses.replace(
+            given, grow=False, expectations=() if spark_checks else given.expectations
         )
 
-    def land(self, destination: Destination) -> list[TaskResult]:
+    def run(self, writer: RowWriter) -> list[TaskResult]:
         from ottla.spark.write.writer import arrow_schema
 
-        if not self._reading.splits:
+        if not self._given.splits:
             return []
         try:
             source, bad = self._checked(self._source())
             rows = transformed(self._pipeline, self._session, source)
-            results = _collected(rows, destination)
-            if not any(result.taken.schema for result in results):
-                results.append(TaskResult(Taken(schema=arrow_schema(rows.schema))))
+            results = _collected(rows, writer)
+            if not any(result.schema for result in results):
+                results.append(TaskResult(schema=arrow_schema(rows.schema)))
             results += self._failed(bad) if bad is not None else []
             return results + self._receipts.read()
         finally:
@@ -125,8 +125,8 @@ class SqlBatch:
         if self._spark_checks:
             for name in HIDDEN_COLUMNS:
                 schema = schema.append(QUARANTINE_SCHEMA.field(name.removeprefix(HIDDEN)).with_name(name))
-        count = len(self._reading.splits)
-        work = SourceRows(self._reading, self._bad_layout, self._receipts, schema, self._spark_checks)
+        count = len(self._given.splits)
+        work = SourceRows(self._given, self._bad_layout, self._receipts, schema, self._spark_checks)
         return self._session.range(0, count, 1, count).mapInArrow(work, from_arrow_schema(schema))
 
     def _checked(self, source: DataFrame) -> tuple[DataFrame, DataFrame | None]:
@@ -153,16 +153,16 @@ class SqlBatch:
                 )
             return []
         if on_error == "drop":
-            return [TaskResult(Taken(), bad=bad.count())]
-        results = _collected(bad, Files(self._bad_layout))
-        return [TaskResult(Taken(), bad=one.taken.rows, bad_files=one.taken.files) for one in results]
+            return [TaskResult(bad=bad.count())]
+        results = _collected(bad, FileWriter(self._bad_layout))
+        return [TaskResult(bad=one.rows, bad_files=one.files) for one in results]
 
 
-def _collected(rows: DataFrame, destination: Destination) -> list[TaskResult]:
+def _collected(rows: DataFrame, writer: RowWriter) -> list[TaskResult]:
     from ottla.spark.pipeline.task_errors import told_by_tasks
 
     with told_by_tasks():
-        done = rows.mapInArrow(WrittenRows(destination), "result binary").collect()
+        done = rows.mapInArrow(WrittenRows(writer), "result binary").collect()
     return [pickle.loads(row["result"]) for row in done]
 
 

@@ -12,16 +12,16 @@ from ottla.spark.pipeline.config import TABLE_FORMATS, Pipeline
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.targets.choice import make_target, quarantine_sink, table_sink
 from ottla.spark.read.plan import latest_offsets
-from ottla.spark.sinks.base import Landed
+from ottla.spark.sinks.base import LastCommit
 
 
 def collect(pipeline: Pipeline) -> dict[str, Any]:
     """Facts by name; `partitions` is a list."""
     checkpoint = Checkpoint(pipeline.checkpoint)
     app_id = checkpoint.known_app_id()
-    landed = make_target(pipeline, checkpoint).last(app_id) if app_id is not None else None
+    last = make_target(pipeline, checkpoint).last(app_id) if app_id is not None else None
     plan = checkpoint.last_plan()
-    position = _position(checkpoint, landed)
+    position = _position(checkpoint, last)
     ends, problem = _ends(pipeline)
     partitions = [
         {
@@ -35,15 +35,15 @@ def collect(pipeline: Pipeline) -> dict[str, Any]:
         for partition in sorted({*position, *ends})
     ]
     lags = [one["lag"] for one in partitions if one["lag"] is not None]
-    facts = landed.facts if landed is not None else {}
+    facts = last.facts if last is not None else {}
     return {
         "pipeline": pipeline.file.stem,
         "sink": f"{pipeline.sink.format} {pipeline.sink.path or pipeline.sink.topic}".strip(),
         "source": problem or "reachable",
-        "last_batch": landed.batch if landed is not None else None,
+        "last_batch": last.batch if last is not None else None,
         "last_commit": _time(facts.get("committed_ms")),
         "last_batch_rows": facts.get("rows"),
-        "unfinished_batch": plan.batch if plan and plan.batch > (landed.batch if landed else -1) else None,
+        "unfinished_batch": plan.batch if plan and plan.batch > (last.batch if last else -1) else None,
         "rows": table_sink(pipeline).row_count() if pipeline.sink.format in TABLE_FORMATS else None,
         "bad_rows": quarantine_sink(pipeline).row_count(),
         "lag": sum(lags) if lags else None,
@@ -51,12 +51,12 @@ def collect(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def _position(checkpoint: Checkpoint, landed: Landed | None) -> Offsets:
-    if landed is None:
+def _position(checkpoint: Checkpoint, last: LastCommit | None) -> Offsets:
+    if last is None:
         return {}
-    if landed.position is not None:
-        return landed.position.offsets
-    plan = checkpoint.plan(landed.batch)
+    if last.position is not None:
+        return last.position.offsets
+    plan = checkpoint.plan(last.batch)
     return plan.end.offsets if plan is not None else {}
 
 

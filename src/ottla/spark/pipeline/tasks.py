@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ HIDDEN_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class TaskInput:
     """From splits to decoded rows: all that a task needs to know."""
 
     options: ReadOptions
@@ -43,10 +43,10 @@ class Reading:
 class RowReader:
     """The good rows of one split; the bad ones are put aside on the way, as the pipeline says."""
 
-    def __init__(self, reading: Reading, put_aside: Callable[[pa.Table], None]) -> None:
-        self._reading = reading
+    def __init__(self, given: TaskInput, put_aside: Callable[[pa.Table], None]) -> None:
+        self._given = given
         self._keep = put_aside
-        self._decoder = make_decoder(reading.decode, reading.schema, grow=reading.grow)
+        self._decoder = make_decoder(given.decode, given.schema, grow=given.grow)
         self._checks: Checks | None = None
         self._checked_schema: pa.Schema | None = None
         self.read = 0
@@ -62,7 +62,7 @@ class RowReader:
 
     def rows(self, index: int, origin: bool = False) -> Iterator[pa.Table]:
         """The rows of a split; with `origin`, hidden columns say where each comes from."""
-        for raw in read_split(self._reading.options, self._reading.splits[index]):
+        for raw in read_split(self._given.options, self._given.splits[index]):
             if raw.num_rows:
                 self.read += raw.num_rows
                 yield self.good(raw, origin)
@@ -83,39 +83,32 @@ class RowReader:
         return rows
 
     def _failures(self, rows: pa.Table) -> pa.Array | None:
-        if not self._reading.expectations:
+        if not self._given.expectations:
             return None
         if self._checks is None or not rows.schema.equals(self._checked_schema):
-            self._checks = Checks(self._reading.expectations, rows.schema)
+            self._checks = Checks(self._given.expectations, rows.schema)
             self._checked_schema = rows.schema
         return self._checks.failures(rows)
 
     def _put_aside(self, raw: pa.RecordBatch, bad: Sequence[tuple[int, str]]) -> None:
         self.bad += len(bad)
-        if self._reading.decode.on_error == "fail":
+        if self._given.decode.on_error == "fail":
             at, why = bad[0]
             topic, partition, offset = (raw.column(name)[at] for name in ("topic", "partition", "offset"))
             raise PipelineError(f"{topic}-{partition}, offset {offset}: {why}")
-        if self._reading.decode.on_error == "quarantine":
+        if self._given.decode.on_error == "quarantine":
             self._keep(quarantined(raw, bad))
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What a destination made of a task's rows."""
-
-    rows: int = 0
-    files: list[NewFile] = field(default_factory=list)
-    schema: pa.Schema | None = None
-    shown: pa.Table | None = None  # some of them, for people
-    sent: Sent | None = None  # a transaction that the driver is to end
 
 
 @dataclass(frozen=True)
 class TaskResult:
     """What a task leaves behind."""
 
-    taken: Taken
+    rows: int = 0  # written
+    files: list[NewFile] = field(default_factory=list)
+    schema: pa.Schema | None = None  # of the rows written
+    shown: pa.Table | None = None  # some of them, for people
+    sent: Sent | None = None  # a transaction that the driver is to end
     read: int = 0  # records
     bad: int = 0
     bad_files: list[NewFile] = field(default_factory=list)
@@ -123,67 +116,47 @@ class TaskResult:
     clashes: Clashes = field(default_factory=dict)  # names that could not be taken up beside others
 
 
-class Destination(Protocol):
-    """Where rows go, as a value that travels to the tasks."""
+class RowWriter(Protocol):
+    """Writes a task's rows to the target. A value that travels to the tasks."""
 
-    def take(self, tables: Iterable[pa.Table], task: int) -> Taken: ...
+    def write(self, tables: Iterable[pa.Table], task: int) -> TaskResult: ...
 
 
 @dataclass(frozen=True)
-class Files:
+class FileWriter:
     """Files of a table."""
 
     layout: Layout
 
-    def take(self, tables: Iterable[pa.Table], task: int) -> Taken:
+    def write(self, tables: Iterable[pa.Table], task: int) -> TaskResult:
         writer = TableWriter(self.layout)
         rows = 0
         for table in tables:
             rows += table.num_rows
             writer.write(table)
-        return Taken(rows, writer.close(), writer.schema)
+        return TaskResult(rows, writer.close(), writer.schema)
 
 
-@dataclass(frozen=True)
-class Landing:
-    """Read splits, and hand their rows on."""
-
-    reading: Reading
-    destination: Destination
-    bad_layout: Layout
-
-    def __call__(self, index: int) -> TaskResult:
-        bad_rows = TableWriter(self.bad_layout)
-        reader = RowReader(self.reading, bad_rows.write)
-        taken = self.destination.take(reader.rows(index), index)
-        return TaskResult(taken, reader.read, reader.bad, bad_rows.close(), reader.columns, reader.clashes)
-
-
-class Tasks(Protocol):
-    """Where tasks run."""
-
-    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
-        """work(0) ... work(count - 1), each in a task of its own, in any order."""
-
-
-class TasksHere:
-    """In this process, one after the other: for dry runs and tests."""
-
-    def run(self, work: Callable[[int], TaskResult], count: int) -> list[TaskResult]:
-        return [work(index) for index in range(count)]
+def run_split(given: TaskInput, writer: RowWriter, bad_layout: Layout, index: int) -> TaskResult:
+    """A whole task: read a split, and write its rows."""
+    bad_rows = TableWriter(bad_layout)
+    reader = RowReader(given, bad_rows.write)
+    result = writer.write(reader.rows(index), index)
+    return replace(
+        result,
+        read=reader.read,
+        bad=reader.bad,
+        bad_files=bad_rows.close(),
+        decoded=reader.columns,
+        clashes=reader.clashes,
+    )
 
 
 RESULT_SCHEMA = pa.schema([("result", pa.binary())])
 
 
-def in_partition(
-    work: Callable[[int], TaskResult],
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task as mapInArrow wants it: the numbers of splits come in, results go out, and nothing else."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            results = [pickle.dumps(work(index)) for index in batch.column(0).to_pylist()]
-            yield pa.record_batch([pa.array(results, pa.binary())], schema=RESULT_SCHEMA)
-
-    return run
+def pickled(results: Sequence[TaskResult]) -> pa.RecordBatch:
+    """Results on their way through the JVM."""
+    return pa.record_batch(
+        [pa.array([pickle.dumps(one) for one in results], pa.binary())], schema=RESULT_SCHEMA
+    )

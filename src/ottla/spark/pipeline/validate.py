@@ -22,7 +22,7 @@ from ottla.spark.pipeline.expect import Checks, sql_failure
 from ottla.spark.pipeline.source import reader_options
 from ottla.spark.pipeline.targets.choice import table_sink
 from ottla.spark.pipeline.targets.console import as_text
-from ottla.spark.pipeline.tasks import Reading, RowReader
+from ottla.spark.pipeline.tasks import RowReader, TaskInput
 from ottla.spark.read.plan import latest_offsets, plan_splits, starting_offsets
 from ottla.spark.read.ranges import Split
 from ottla.spark.sinks.base import growth
@@ -93,7 +93,7 @@ def dry_run(pipeline: Pipeline, count: int, spark: Spark) -> Report:
     decode = dataclasses.replace(pipeline.decode, on_error="quarantine")
     expectations = () if spark_checks else pipeline.expectations
     bad: list[pa.Table] = []
-    reader = RowReader(Reading(options, splits, decode, columns, False, expectations), bad.append)
+    reader = RowReader(TaskInput(options, splits, decode, columns, False, expectations), bad.append)
     tables = [table for index in range(len(splits)) for table in reader.rows(index)]
     rows = pa.concat_tables(tables) if tables else decoded.empty_table()
     if pipeline.has_transform or spark_checks:

@@ -25,27 +25,27 @@ def arrow_schema(options: ReadOptions) -> pa.Schema:
 
 def starting_offsets(options: ReadOptions, transport: Transport | None = None) -> Offsets:
     """Where the read starts, for every partition that the options choose."""
-    with _opened(options, transport) as source:
-        return resolve(options, source, options.starting, "startingOffsets")
+    with _opened(options, transport) as opened:
+        return resolve(options, opened, options.starting, "startingOffsets")
 
 
 def latest_offsets(options: ReadOptions, transport: Transport | None = None) -> Offsets:
     """Where the read ends now, for every partition that the options choose."""
-    with _opened(options, transport) as source:
-        return resolve(options, source, options.ending, "endingOffsets")
+    with _opened(options, transport) as opened:
+        return resolve(options, opened, options.ending, "endingOffsets")
 
 
 def plan_splits(
     options: ReadOptions, start: Offsets, end: Offsets, transport: Transport | None = None
 ) -> list[Split]:
     """The offsets [start, end) of each partition, cut into pieces of about the target size."""
-    with _opened(options, transport) as source:
+    with _opened(options, transport) as opened:
         wanted = {tp: (start[tp], end[tp]) for tp in end if tp in start and start[tp] < end[tp]}
-        sizes = {tp: source.marks(tp, *bounds, 2**62)[-1].size_bytes for tp, bounds in wanted.items()}
+        sizes = {tp: opened.marks(tp, *bounds, 2**62)[-1].size_bytes for tp, bounds in wanted.items()}
         step = ranges.step_bytes(sizes, options.target_bytes_per_partition, options.min_partitions)
         splits: list[Split] = []
         for partition, (first, last) in sorted(wanted.items()):
-            marks = source.marks(partition, first, last, step)
+            marks = opened.marks(partition, first, last, step)
             splits += ranges.cut(partition, marks, step, options.max_records_per_partition)
     return splits
 
@@ -57,8 +57,8 @@ def read_split(
     if split.start >= split.end:
         return
     builder = Builder(options.columns, split.partition, split.start, split.end)
-    with _opened(options, transport) as source:
-        for block in source.read(split.partition, split.start, split.end):
+    with _opened(options, transport) as opened:
+        for block in opened.read(split.partition, split.start, split.end):
             if isinstance(block, Lost):
                 report_lost(options, split.partition, block, is_expected=_may_expire(options))
                 # The batch that comes next may begin before it: DeleteRecords takes single records too.

@@ -131,9 +131,8 @@ class StreamPlan:
                     f"{partition} is not there any more; what it had from offset {offset} on is lost",
                 )
             elif latest < offset and self._has(partition, offset - 1):
-                ends[partition] = (
-                    offset  # a broker that has just started has not yet caught up with its own log
-                )
+                # A broker that has just started has not yet caught up with its own log.
+                ends[partition] = offset
             elif latest < offset:
                 report(
                     self._options,
@@ -214,9 +213,7 @@ class StreamPlan:
             split
             for partition, last in sorted(wanted.items())
             for split in between(
-                partition,
-                [start.offsets[partition], *end.cuts.get(partition, ()), last],
-                starts[partition],
+                partition, [start.offsets[partition], *end.cuts.get(partition, ()), last], starts[partition]
             )
         ]
 

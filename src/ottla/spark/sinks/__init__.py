@@ -1,1 +1,1 @@
-"""Where rows go, and what a batch's commit is there."""
+"""Tables that a batch of rows can be committed to, exactly once: Delta, Iceberg, and Parquet with a commit log."""

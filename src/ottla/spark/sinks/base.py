@@ -35,7 +35,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Landed:
+class LastCommit:
     """The last batch of an application that a table has."""
 
     batch: int
@@ -53,7 +53,7 @@ class TableSink(Protocol):
 
     path: str
 
-    def last(self, app_id: str) -> Landed | None: ...
+    def last(self, app_id: str) -> LastCommit | None: ...
 
     def layout(self, app_id: str, batch: int) -> Layout: ...
 
@@ -65,9 +65,6 @@ class TableSink(Protocol):
 
     def schema(self) -> pa.Schema | None:
         """The table's columns, or None where there is no table yet."""
-
-    def arrow(self) -> pa.Table | None:
-        """All rows, or None where there is no table yet."""
 
     def active_files(self) -> list[str]: ...
 

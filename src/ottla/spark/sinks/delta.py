@@ -17,13 +17,7 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction
 
 from ottla.errors import PipelineError
-from ottla.spark.sinks.base import (
-    Commit,
-    Landed,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.tables.table_files import Layout, NewFile
 from ottla.words import counted, noun
 
@@ -40,7 +34,7 @@ class DeltaSink:
     def _table(self) -> DeltaTable | None:
         return DeltaTable(self.path) if DeltaTable.is_deltatable(self.path) else None
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         table = self._table()
         batch = table.transaction_version(app_id) if table is not None else None
         if table is None or batch is None:
@@ -48,10 +42,10 @@ class DeltaSink:
         for entry in table.history(_LOOK_BACK):
             facts = json.loads(entry.get(_FACTS, "{}"))
             if facts.get("app") == app_id and facts.get("batch") == batch:
-                return Landed(
+                return LastCommit(
                     batch, facts | {"version": entry["version"], "committed_ms": entry["timestamp"]}
                 )
-        return Landed(batch)
+        return LastCommit(batch)
 
     def layout(self, app_id: str, batch: int) -> Layout:
         table = self._table()
@@ -113,24 +107,13 @@ class DeltaSink:
         table = self._table()
         return table.count() if table is not None else 0
 
-    def arrow(self) -> pa.Table | None:
-        table = self._table()
-        return table.to_pyarrow_table() if table is not None else None
-
     def active_files(self) -> list[str]:
         table = self._table()
         return list(table.file_uris()) if table is not None else []
 
 
 def _action(file: NewFile) -> AddAction:
-    return AddAction(
-        file.path,
-        file.size_bytes,
-        file.partition,
-        int(time.time() * 1000),
-        True,
-        file.stats,
-    )
+    return AddAction(file.path, file.size_bytes, file.partition, int(time.time() * 1000), True, file.stats)
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

@@ -20,13 +20,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from ottla.errors import PipelineError
 from ottla.spark.offsets import render
-from ottla.spark.sinks.base import (
-    Commit,
-    Landed,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.sinks.iceberg_compaction import compact_table
 from ottla.spark.tables.table_files import Layout
 
@@ -66,9 +60,9 @@ class IcebergSink:
         except NoSuchTableError:
             return None
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         table = self._table()
-        return None if table is None else _landed(table, app_id)
+        return None if table is None else _last_commit(table, app_id)
 
     def layout(self, app_id: str, batch: int) -> Layout:
         table = self._table()
@@ -85,7 +79,7 @@ class IcebergSink:
             return  # nothing was ever read: no columns to make a table of
         for attempt in range(_ATTEMPTS):
             table = self._table() or self._create(commit.schema)
-            landed = _landed(table, commit.app_id)
+            landed = _last_commit(table, commit.app_id)
             if landed is not None and landed.batch >= commit.batch:
                 return
             try:
@@ -151,21 +145,17 @@ class IcebergSink:
         table = self._table()
         return 0 if table is None else sum(task.file.record_count for task in table.scan().plan_files())
 
-    def arrow(self) -> pa.Table | None:
-        table = self._table()
-        return None if table is None else table.scan().to_arrow()
-
     def active_files(self) -> list[str]:
         table = self._table()
         return [] if table is None else [_local(task.file.file_path) for task in table.scan().plan_files()]
 
 
-def _landed(table: Table, app_id: str) -> Landed | None:
+def _last_commit(table: Table, app_id: str) -> LastCommit | None:
     found = table.properties.get(_FACTS + app_id)
     if found is None:
         return None
     facts: dict[str, Any] = json.loads(found)
-    return Landed(facts["batch"], facts)
+    return LastCommit(facts["batch"], facts)
 
 
 def _arrow_schema(table: Table) -> pa.Schema:

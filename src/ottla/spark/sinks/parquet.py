@@ -23,16 +23,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ottla.errors import PipelineError
-from ottla.spark.sinks.base import (
-    Commit,
-    Landed,
-    checked_partitions,
-    growth,
-    prefix_of,
-)
+from ottla.spark.sinks.base import Commit, LastCommit, checked_partitions, growth, prefix_of
 from ottla.spark.sinks.parquet_log import CommitLog, Entry
 from ottla.spark.tables.ddl import parse_schema, schema_text
-from ottla.spark.tables.reshape import aligned
 from ottla.spark.tables.table_files import Layout, NewFile, TableWriter
 from ottla.words import counted
 
@@ -48,10 +41,10 @@ class ParquetSink:
         self._evolve = evolve
         self._log = CommitLog(path)
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         self._settle()
         found = self._log.state().apps.get(app_id)
-        return None if found is None else Landed(found["batch"], found)
+        return None if found is None else LastCommit(found["batch"], found)
 
     def layout(self, app_id: str, batch: int) -> Layout:
         state = self._log.state()
@@ -160,31 +153,8 @@ class ParquetSink:
     def row_count(self) -> int:
         return sum(self._log.state().files.values())
 
-    def arrow(self) -> pa.Table | None:
-        self._settle()
-        state = self._log.state()
-        if state.schema is None:
-            return None
-        schema = parse_schema(state.schema)
-        # Arrow makes no decimals of directory names.
-        texts = pa.schema([_named_as_text(field, self._partition_by) for field in schema])
-        kinds = pa.schema([texts.field(name) for name in self._partition_by])
-        dataset = ds.dataset(
-            self.active_files(),
-            schema=texts,
-            format="parquet",
-            partitioning=ds.partitioning(kinds, flavor="hive"),
-            partition_base_dir=self.path,
-        )
-        return aligned(dataset.to_table(), schema)
-
     def active_files(self) -> list[str]:
         return [os.path.join(self.path, path) for path in sorted(self._log.state().files)]
-
-
-def _named_as_text(field: pa.Field, partition_by: Sequence[str]) -> pa.Field:
-    is_text = field.name in partition_by and pa.types.is_decimal(field.type)
-    return field.with_type(pa.string()) if is_text else field
 
 
 def _file_entry(file: NewFile, staging: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ottla.errors import (
     CorruptSnapshotError,
     UnknownTopicOrPartitionError,
 )
-from ottla.logtools import source
+from ottla.logtools import listing
 from ottla.logtools.writing import data_dir_of
 from ottla.names import TopicPartition
 from ottla.spark.offsets import Offsets
@@ -48,10 +48,10 @@ class FileTransport:
     def partitions(self) -> list[TopicPartition]:
         found: set[TopicPartition] = set()
         for path in self._options.paths:
-            target = source.resolve(self._fs, path)
-            if isinstance(target, source.Partition):
+            target = listing.resolve(self._fs, path)
+            if isinstance(target, listing.Partition):
                 found.add(_named(target))
-            elif isinstance(target, source.DataDir):
+            elif isinstance(target, listing.DataDir):
                 parsed = (layout.parse_partition_dir(name) for name in target.partitions)
                 found |= {partition for partition in parsed if partition and self._options.chooses(partition)}
             else:
@@ -81,10 +81,10 @@ class FileTransport:
             own = layout.parse_partition_dir(os.path.basename(path)) == partition
             for directory in (path, f"{path}/{partition}") if own else (f"{path}/{partition}",):
                 if self._fs.is_dir(directory):
-                    segments = source.if_there(LogFiles(self._fs, directory).segments)
+                    segments = listing.if_there(LogFiles(self._fs, directory).segments)
                     if segments:
                         last = segments[-1]
-                        size = source.if_there(partial(self._fs.size, last.path)) or 0
+                        size = listing.if_there(partial(self._fs.size, last.path)) or 0
                         found.append((last.base_offset, size, directory))
         return LogFiles(self._fs, max(found)[2]) if found else None
 
@@ -94,7 +94,7 @@ class FileTransport:
         found: Offsets = {}
         for partition in partitions:
             log = self._log(partition)
-            first = source.if_there(log.first_offset) if log else None
+            first = listing.if_there(log.first_offset) if log else None
             if log is not None and first is not None:
                 checkpointed = self._checkpoint(log, layout.LOG_START_OFFSETS).get(partition, 0)
                 found[partition] = max(first, checkpointed)
@@ -104,7 +104,7 @@ class FileTransport:
         found: Offsets = {}
         for partition in partitions:
             log = self._log(partition)
-            end = source.if_there(partial(self._end, log, partition)) if log else None
+            end = listing.if_there(partial(self._end, log, partition)) if log else None
             if log is not None and end is not None:
                 found[partition] = self._stable(log, partition, end) if self._options.read_committed else end
         return found
@@ -112,7 +112,7 @@ class FileTransport:
     def readable_end(self, partition: TopicPartition) -> int | None:
         """Where a read ends, open transactions left aside; None where there are no files."""
         log = self._log(partition)
-        return source.if_there(partial(self._end, log, partition)) if log else None
+        return listing.if_there(partial(self._end, log, partition)) if log else None
 
     def _end(self, log: LogFiles, partition: TopicPartition) -> int:
         data_dir = data_dir_of(self._fs, log.directory)
@@ -187,7 +187,7 @@ class FileTransport:
         yield from read_committed(log, start, end) if self._options.read_committed else log.read(start, end)
 
 
-def _named(target: source.Partition) -> TopicPartition:
+def _named(target: listing.Partition) -> TopicPartition:
     if target.topic_partition is None:
         raise ConfigError(f"{target.path} is not named <topic>-<partition>; give the directory such a name")
     return target.topic_partition

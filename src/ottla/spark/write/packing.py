@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.client.cluster import TopicPartition
+from ottla.client.cluster import PartitionKey
 from ottla.errors import ConfigError
 from ottla.records.batch import HEADER_SIZE
 from ottla.records.columnar.pack_kernel import Packer, group_rows, partition_rows
@@ -44,7 +44,7 @@ class RowPacker:
     def __init__(self, batch_bytes: int, sticky: int = 0) -> None:
         self._batch_bytes = batch_bytes
         self._sticky = sticky
-        self._open: dict[TopicPartition, OpenBatch] = {}
+        self._open: dict[PartitionKey, OpenBatch] = {}
         self.rows = 0
 
     @property
@@ -54,7 +54,7 @@ class RowPacker:
 
     def add(
         self, topic: str, partitions: int, rows: pa.RecordBatch, times: memoryview | None = None
-    ) -> Iterator[tuple[TopicPartition, OpenBatch]]:
+    ) -> Iterator[tuple[PartitionKey, OpenBatch]]:
         """Take rows of one topic; gives the batches that have become full, in the order of their records.
 
         `times` are timestamps (int64); without them records have that of their batch.
@@ -88,7 +88,7 @@ class RowPacker:
                     yield key, self._open.pop(key)
         self.rows += len(numbers)
 
-    def rest(self) -> dict[TopicPartition, OpenBatch]:
+    def rest(self) -> dict[PartitionKey, OpenBatch]:
         """The batches that are not full."""
         found, self._open = self._open, {}
         return found

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster, PartitionKey
 from ottla.client.failures import check
 from ottla.client.groups import Committed, fetch_offsets
 from ottla.client.producing import DEFAULT_TRANSACTION_TIMEOUT_MS, Producer
@@ -36,10 +36,8 @@ _ROUND_BYTES = 1 << 20  # send when so much is full
 _OPEN_BYTES = 32 << 20  # or when so much waits
 _DELIVERY_TIMEOUT_MS = 120_000
 _GIVE_UP_S = 10.0
-_MAY_WRITE = (
-    "Ongoing",
-    "Empty",
-)  # the states of a transaction that is open, and of a producer that may begin one
+# The states of a transaction that is open, and of a producer that may begin one.
+_MAY_WRITE = ("Ongoing", "Empty")
 
 
 @dataclass(frozen=True)
@@ -183,7 +181,7 @@ class _Sender:
         self._producer = producer
         self._topic = topic
         self._packer = RowPacker(batch_bytes, sticky)
-        self._full: dict[TopicPartition, OpenBatch] = {}
+        self._full: dict[PartitionKey, OpenBatch] = {}
         self._full_bytes = 0
         self._partitions: dict[str, int] = {}
 

@@ -118,6 +118,6 @@ class Csv:
 
 def _wire_type(kind: pa.DataType) -> pa.DataType:
     """What the parser does not read, or reads wrong, comes as a text first."""
-    # It counts a decimal's digits before it scales it; what has no room for both would wrap round.
+    # Arrow counts a decimal's digits before it scales it; a number without room for both would wrap round.
     wraps = pa.types.is_decimal(kind) and kind.precision + kind.scale > MAX_DIGITS
     return pa.string() if pa.types.is_timestamp(kind) or wraps else kind

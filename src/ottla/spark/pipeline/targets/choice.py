@@ -8,20 +8,20 @@ from typing import Protocol
 
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
-from ottla.spark.pipeline.tasks import Destination, Files, TaskResult
-from ottla.spark.sinks.base import Commit, Landed, TableSink, prefix_of
+from ottla.spark.pipeline.tasks import FileWriter, RowWriter, TaskResult
+from ottla.spark.sinks.base import Commit, LastCommit, TableSink, prefix_of
 from ottla.spark.tables.names import check_names
 
 
 class Target(Protocol):
-    def last(self, app_id: str) -> Landed | None: ...
+    def last(self, app_id: str) -> LastCommit | None: ...
 
-    def destination(self, app_id: str, batch: int) -> Destination: ...
+    def writer(self, app_id: str, batch: int) -> RowWriter: ...
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None: ...
 
     def give_up(self, app_id: str) -> None:
-        """Let nobody wait for a batch that is not finished now."""
+        """Abort what an unfinished batch holds open (a topic's transactions), so that no reader waits for it."""
 
     def sweep(self, app_id: str, batch: int) -> None:
         """Remove what unfinished attempts at a batch left behind, now that it is committed."""
@@ -36,11 +36,11 @@ class TableTarget:
         self.sink = sink
         self._path = path
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         return self.sink.last(app_id)
 
-    def destination(self, app_id: str, batch: int) -> Files:
-        return Files(self.sink.layout(app_id, batch))
+    def writer(self, app_id: str, batch: int) -> FileWriter:
+        return FileWriter(self.sink.layout(app_id, batch))
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
         if commit.schema is not None:

@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from ottla.escapes import visible_line
 from ottla.spark.pipeline.checkpoint import Checkpoint
-from ottla.spark.pipeline.tasks import Destination, Taken, TaskResult
-from ottla.spark.sinks.base import Commit, Landed
+from ottla.spark.pipeline.tasks import TaskResult
+from ottla.spark.sinks.base import Commit, LastCommit
 from ottla.words import counted
 
 SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Shown:
+class ConsoleWriter:
     """Counts rows, and keeps the first."""
 
-    def take(self, tables: Iterable[pa.Table], task: int) -> Taken:
+    def write(self, tables: Iterable[pa.Table], task: int) -> TaskResult:
         rows, kept = 0, list[pa.Table]()
         schema: pa.Schema | None = None
         for table in tables:
@@ -29,21 +29,21 @@ class Shown:
             rows += table.num_rows
             schema = table.schema
         shown = pa.concat_tables(kept, promote_options="permissive").combine_chunks() if kept else None
-        return Taken(rows, [], schema, shown)
+        return TaskResult(rows, [], schema, shown)
 
 
 class ConsoleTarget:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         return last_of(self._checkpoint)
 
-    def destination(self, app_id: str, batch: int) -> Destination:
-        return Shown()
+    def writer(self, app_id: str, batch: int) -> ConsoleWriter:
+        return ConsoleWriter()
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
-        shown = [result.taken.shown for result in results if result.taken.shown is not None]
+        shown = [result.shown for result in results if result.shown is not None]
         if shown:
             rows = pa.concat_tables(shown, promote_options="permissive").slice(0, SHOWN_ROWS)
             print(f"batch {commit.batch}: {counted(commit.facts['rows'], 'row')}")
@@ -60,9 +60,9 @@ class ConsoleTarget:
         return "the console has no files"
 
 
-def last_of(checkpoint: Checkpoint) -> Landed | None:
+def last_of(checkpoint: Checkpoint) -> LastCommit | None:
     found = checkpoint.last_commit()
-    return None if found is None else Landed(found["batch"], found)
+    return None if found is None else LastCommit(found["batch"], found)
 
 
 def as_text(rows: pa.Table, width: int = 40) -> str:

@@ -18,8 +18,8 @@ from ottla.spark.options import WriteOptions, write_options
 from ottla.spark.pipeline.checkpoint import Checkpoint
 from ottla.spark.pipeline.config import Pipeline
 from ottla.spark.pipeline.targets.console import last_of
-from ottla.spark.pipeline.tasks import Destination, Taken, TaskResult
-from ottla.spark.sinks.base import Commit, Landed
+from ottla.spark.pipeline.tasks import TaskResult
+from ottla.spark.sinks.base import Commit, LastCommit
 from ottla.spark.write.packing import check_columns
 from ottla.spark.write.sending import Turn, end_held, give_up, send_rows
 
@@ -27,18 +27,18 @@ _WRITTEN = ("key", "value", "headers")
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordWriter:
     """Records of a topic."""
 
     options: WriteOptions
     app_id: str
     batch: int
 
-    def take(self, tables: Iterable[pa.Table], task: int) -> Taken:
+    def write(self, tables: Iterable[pa.Table], task: int) -> TaskResult:
         # Held: a JVM that dies only looks like the end of the rows, so the driver says when it is all there.
         turn = Turn(self.app_id, task, self.batch)
         sent = send_rows(self.options, _records(tables, self.options.topic), turn, hold=True)
-        return Taken(sent.rows, sent=sent)
+        return TaskResult(sent.rows, sent=sent)
 
 
 class TopicTarget:
@@ -48,14 +48,14 @@ class TopicTarget:
         self._options = write_options(given | sink.options)
         self._checkpoint = checkpoint
 
-    def last(self, app_id: str) -> Landed | None:
+    def last(self, app_id: str) -> LastCommit | None:
         return last_of(self._checkpoint)
 
-    def destination(self, app_id: str, batch: int) -> Destination:
-        return Records(self._options, app_id, batch)
+    def writer(self, app_id: str, batch: int) -> RecordWriter:
+        return RecordWriter(self._options, app_id, batch)
 
     def commit(self, commit: Commit, results: Sequence[TaskResult]) -> None:
-        sent = [result.taken.sent for result in results if result.taken.sent is not None]
+        sent = [result.sent for result in results if result.sent is not None]
         end_held(self._options, sent, committed=True)
         self._checkpoint.save_commit(commit.batch, commit.as_json())
 

@@ -65,7 +65,7 @@ class Partition:
     orphans: list[str] = field(default_factory=list)  # index files without a log
     snapshots: list[int] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)  # .deleted, .cleaned, .swap, .tmp
-    strangers: list[str] = field(default_factory=list)
+    unknown_files: list[str] = field(default_factory=list)
     has_quarantine: bool = False
     whole: bool = True  # False: a single file of it was asked for
     unreadable: OSError | None = None  # why its directory cannot be listed
@@ -88,7 +88,7 @@ class DataDir:
     path: str
     partitions: list[str]  # names of directories
     marked: list[str]  # -delete, -future, -stray
-    strangers: list[str]  # directories that Kafka would refuse
+    unknown_dirs: list[str]  # that Kafka would refuse to start with
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def resolve(fs: FileSystem, path: str) -> Target:
 
 
 def list_data_dir(fs: FileSystem, path: str) -> DataDir:
-    partitions, marked, strangers = [], [], []
+    partitions, marked, unknown = [], [], []
     for name in sorted(fs.list_dir(path), key=_by_number):
         if not fs.is_dir(f"{path}/{name}"):
             continue
@@ -133,8 +133,8 @@ def list_data_dir(fs: FileSystem, path: str) -> DataDir:
         elif layout.parse_partition_dir(name):
             partitions.append(name)
         else:
-            strangers.append(name)
-    return DataDir(path, partitions, marked, strangers)
+            unknown.append(name)
+    return DataDir(path, partitions, marked, unknown)
 
 
 def _by_number(name: str) -> tuple[str, int, str]:
@@ -153,13 +153,13 @@ def list_partition(fs: FileSystem, path: str) -> Partition:
         parsed = layout.parse_segment_file(file_name)
         if parsed is None:
             found.has_quarantine = found.has_quarantine or quarantine.is_pieces(file_name)
-            found.strangers.append(file_name)
+            found.unknown_files.append(file_name)
         elif parsed.marker == layout.QUARANTINE:
-            found.strangers.append(file_name)
+            found.unknown_files.append(file_name)
         elif parsed.marker:
             found.leftovers.append(file_name)
         elif parsed.base_offset > MAX_BASE_OFFSET:
-            found.strangers.append(file_name)
+            found.unknown_files.append(file_name)
         elif parsed.suffix == layout.SNAPSHOT:
             found.snapshots.append(parsed.base_offset)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.testing.crash import crash_states
 from ottla.testing.disk import SimulatedDisk
-from ottla.testing.faults import Fault, FaultyFileSystem, Point
+from tests.disks.faults import Fault, FaultyFileSystem, Point
 
 
 def save(fs: FaultyFileSystem, path: str, data: bytes) -> None:

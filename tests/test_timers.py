@@ -8,8 +8,8 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.coordinator.turns import TURN_MS, Turns
 from ottla.testing.runtime import SimulatedRuntime
+from ottla.timers import TURN_MS, Timers
 
 
 def working(runtime: SimulatedRuntime, done: list[int], number: int) -> Callable[[], None]:
@@ -24,9 +24,9 @@ def working(runtime: SimulatedRuntime, done: list[int], number: int) -> Callable
 
 def test_what_is_due_at_once_is_done_in_several_turns() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns, done = Turns(runtime), list[int]()
+    timers, done = Timers(runtime), list[int]()
     for number in range(100):
-        turns.call_later(10, working(runtime, done, number))
+        timers.call_later(10, working(runtime, done, number))
     runtime.advance(10)
     shares = [len(done)]
     while runtime.run_one():
@@ -37,13 +37,13 @@ def test_what_is_due_at_once_is_done_in_several_turns() -> None:
 
 def test_what_comes_while_others_are_done_has_to_wait_for_the_next_turn() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns, done = Turns(runtime), list[int]()
+    timers, done = Timers(runtime), list[int]()
 
     def again() -> None:
         done.append(len(done))
-        turns.call_soon(again)
+        timers.call_soon(again)
 
-    turns.call_soon(again)
+    timers.call_soon(again)
     for count in range(1, 4):
         assert runtime.run_one()
         assert len(done) == count
@@ -51,13 +51,13 @@ def test_what_comes_while_others_are_done_has_to_wait_for_the_next_turn() -> Non
 
 def test_one_that_fails_keeps_nobody_from_being_called() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns, done = Turns(runtime), list[int]()
+    timers, done = Timers(runtime), list[int]()
 
     def fails() -> None:
         raise ValueError
 
-    turns.call_soon(fails)
-    turns.call_soon(partial(done.append, 1))
+    timers.call_soon(fails)
+    timers.call_soon(partial(done.append, 1))
     try:
         runtime.run_pending()
     except ValueError:
@@ -68,12 +68,12 @@ def test_one_that_fails_keeps_nobody_from_being_called() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=30))
 def test_all_are_called_in_time_but_those_that_were_cancelled(delays: list[tuple[int, bool]]) -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns, called = Turns(runtime), list[int]()
-    timers = [
-        turns.call_later(delay_ms, partial(called.append, number))
+    timers, called = Timers(runtime), list[int]()
+    called_later = [
+        timers.call_later(delay_ms, partial(called.append, number))
         for number, (delay_ms, _) in enumerate(delays)
     ]
-    for timer, (_, is_cancelled) in zip(timers, delays, strict=True):
+    for timer, (_, is_cancelled) in zip(called_later, delays, strict=True):
         if is_cancelled:
             timer.cancel()
     kept = [number for number, (_, is_cancelled) in enumerate(delays) if not is_cancelled]
@@ -88,7 +88,7 @@ def test_all_are_called_in_time_but_those_that_were_cancelled(delays: list[tuple
 
 def test_cancelled_timers_do_not_pile_up() -> None:
     runtime = SimulatedRuntime(queued=True)
-    turns = Turns(runtime)
+    timers = Timers(runtime)
     for _ in range(10_000):
-        turns.call_later(30_000, lambda: None).cancel()
-    assert turns.size < 2_100
+        timers.call_later(30_000, lambda: None).cancel()
+    assert timers.size < 2_100

@@ -1,17 +1,18 @@
-"""The timers of a coordinator, and work that it leaves to later turns of the loop.
+"""Timers for what there may be thousands of: waiting requests, sessions of members, answers to a whole group.
 
-Thousands of sessions may end at the same moment, and thousands may wait for the same answer. All shards of a
-coordinator share one queue of what is due; a few milliseconds of it are done in a turn, and in between the loop serves
-others.
+All of them share one timer of the runtime. What is due at the same moment is called a few milliseconds at a time, and
+in between the loop serves others. Most timers are cancelled long before they are due: that only marks them, and those
+marked are thrown out when they are more than the others.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from ottla.runtime import LoopRuntime, Timer
+from ottla.turns import Turns
 
 TURN_MS: Final = 2
 _MANY: Final = 1000  # cancelled timers that may lie about
@@ -20,20 +21,19 @@ _MANY: Final = 1000  # cancelled timers that may lie about
 class _Due:
     """Something that will be called, unless it is cancelled."""
 
-    __slots__ = ("callback", "due_ms", "turns")
+    __slots__ = ("callback", "timers")
 
-    def __init__(self, turns: Turns, due_ms: int, callback: Callable[[], None]) -> None:
-        self.turns = turns
-        self.due_ms = due_ms
+    def __init__(self, timers: Timers, callback: Callable[[], None]) -> None:
+        self.timers = timers
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
         if self.callback is not None:
             self.callback = None
-            self.turns.cancelled()
+            self.timers.cancelled()
 
 
-class Turns:
+class Timers:
     """What is due and when, in order. One timer of the runtime for all of it."""
 
     def __init__(self, runtime: LoopRuntime) -> None:
@@ -43,8 +43,11 @@ class Turns:
         self._cancelled = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
-        self._is_called = False  # in the next turn
-        self._is_running = False
+        self._turns = Turns(runtime, self._call_due, TURN_MS)
+
+    def __len__(self) -> int:
+        """How many are going to be called."""
+        return len(self._heap) - self._cancelled
 
     @property
     def size(self) -> int:
@@ -53,7 +56,7 @@ class Turns:
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         due_ms = self._runtime.monotonic_ms() + max(0, int(delay_ms))
-        due = _Due(self, due_ms, callback)
+        due = _Due(self, callback)
         self._count += 1
         heapq.heappush(self._heap, (due_ms, self._count, due))
         self._arm()
@@ -72,41 +75,34 @@ class Turns:
             self._cancelled = 0
 
     def _arm(self) -> None:
-        if self._is_called or self._is_running or not self._heap:
+        if self._turns.is_coming or not self._heap:
             return
         due_ms = self._heap[0][0]
-        if self._timer is not None:
-            if self._timer_ms <= due_ms:
-                return
-            self._timer.cancel()
-            self._timer = None
+        if self._timer is not None and self._timer_ms <= due_ms:
+            return
+        self._disarm()
         left_ms = due_ms - self._runtime.monotonic_ms()
         if left_ms > 0:
             self._timer_ms = due_ms
-            self._timer = self._runtime.call_later(left_ms, self._run)
+            self._timer = self._runtime.call_later(left_ms, self._turns.take)
         else:
-            self._is_called = True
-            self._runtime.call_soon(self._run)
+            self._turns.wake()
 
-    def _run(self) -> None:
-        """Call what is due; what comes meanwhile, or would take too long, has its turn later."""
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._is_called = False
-        now_ms = self._runtime.monotonic_ms()
-        newest = self._count
-        self._is_running = True
-        try:
-            while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= newest:
-                due = heapq.heappop(self._heap)[2]
-                callback, due.callback = due.callback, None
-                if callback is None:
-                    self._cancelled -= 1
-                    continue
+
+    def _call_due(self) -> Iterator[None]:
+        """Call what is due; what comes meanwhile has its turn later."""
+        self._disarm()
+        now_ms, newest = self._runtime.monotonic_ms(), self._count
+        while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= newest:
+            due = heapq.heappop(self._heap)[2]
+            callback, due.callback = due.callback, None
+            if callback is None:
+                self._cancelled -= 1
+            else:
                 callback()
-                if self._runtime.monotonic_ms() - now_ms >= TURN_MS:
-                    break
-        finally:
-            self._is_running = False
-            self._arm()
+                yield
+        self._arm()
