@@ -19,7 +19,7 @@ import ottla.records
 SOURCE = Path(ottla.records.__file__).parent
 # Each after those that it imports from.
 _FIRST = "record_kernel"
-_LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
+_LAST = ("kernel", "coalesce_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
 # Without their suffix, as seen from SOURCE: kernels may lie in folders below it.
 FILES = sorted(
     (path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*kernel.py")),

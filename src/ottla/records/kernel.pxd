@@ -1,4 +1,4 @@
-# The functions of kernel.py that are called in C, from there and from gather_kernel.py.
+# The functions of kernel.py that are called in C, from there and from coalesce_kernel.py.
 
 cdef int _frame(const unsigned char[::1] view, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 

@@ -22,7 +22,7 @@ from ottla.errors import (
     UnexpectedAppendOffsetError,
 )
 from ottla.names import Bytes, TopicPartition
-from ottla.records import batch, gather_kernel, kernel
+from ottla.records import batch, coalesce_kernel, kernel
 from ottla.runtime import Runtime
 from ottla.storage import layout
 from ottla.storage.fs import empty_file, is_full
@@ -89,9 +89,8 @@ class Log:
         self._active = segments.active
         self._active.roll_jitter_ms = self._jitter_ms()
         self.use_handles(handles or HandlePool())
-        self._deletions: list[
-            tuple[int, Segment]
-        ] = []  # (when, what): renamed files that wait to be unlinked
+        # When and what: segments whose files are renamed and wait to be unlinked.
+        self._deletions: list[tuple[int, Segment]] = []
         self.flusher = Flusher(self, runtime, recovery_point)
         self.closed_at: int | None = None  # where a clean stop ended it, with all its files on disk
         self.losses: list[Loss] = []  # on record beside it and not acknowledged, when it was loaded
@@ -223,7 +222,7 @@ class Log:
         ):
             return None
         first_offset = self.end_offset
-        count, size, last_offset, earliest, latest, latest_offset = gather_kernel.gather(
+        count, size, last_offset, earliest, latest, latest_offset = coalesce_kernel.coalesce(
             run.received, run.places, run.count, first_offset, leader_epoch, config.max_message_bytes, config.compact,
             run.data, run.rows,
         )  # fmt: skip

@@ -22,7 +22,7 @@ from ottla.storage.indexes.offset_index import OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.indexes.txn_index import TxnIndex
 from ottla.storage.log.locating import LOOKUP_BYTES, Located, Shortcuts, locate
-from ottla.storage.log.slices import LogSlice, warm
+from ottla.storage.log.log_slice import LogSlice, warm
 from ottla.storage.log.windows import Windows
 from ottla.storage.scan import Scan
 
@@ -169,7 +169,7 @@ class Segment:
     def append_run(
         self, data: Bytes, size: int, rows: array[int], count: int, latest: int, latest_offset: int
     ) -> None:
-        """Add batches that gather() has laid out; `latest` is their largest timestamp, in the batch that ends there.
+        """Add batches that coalesce() has laid out; `latest` is their largest timestamp, in the batch that ends there.
 
         Not to an empty segment, not past its range, and not more than its indexes have room for. Most are so small
         that no index entry is due.

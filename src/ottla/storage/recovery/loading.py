@@ -333,6 +333,5 @@ class _Loader:
             )  # fmt: skip
             return
         self._producers.remove_expired(self._now_ms)
-        self._producers.high_watermark_moved(
-            end_offset
-        )  # transactions that have ended count no more, as in snapshots
+        # Transactions that have ended count no more, as in snapshots.
+        self._producers.high_watermark_moved(end_offset)

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Checks small batches that came one after another for one log, and lays them side by side, ready to be written.
 
-gather_kernel.pyi has the contract. A batch about which anything is special ends the run: it is for validation.py,
+coalesce_kernel.pyi has the contract. A batch about which anything is special ends the run: it is for validation.py,
 which also knows how to complain.
 """
 
@@ -66,7 +66,7 @@ def _is_plain(row: cython.longlong[::1], to: cython.Py_ssize_t, next_offset: cyt
     )
 
 
-def gather(
+def coalesce(
     buf,
     places,
     count: cython.Py_ssize_t,
