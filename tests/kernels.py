@@ -18,11 +18,16 @@ import ottla.records
 
 SOURCE = Path(ottla.records.__file__).parent
 # Each after those that it imports from.
-_LAST = ("kernel", "gather_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
+_FIRST = "record_kernel"
+_LAST = ("kernel", "coalesce_kernel", "offset_map_kernel", "compact_kernel", "arrow_kernel")
 # Without their suffix, as seen from SOURCE: kernels may lie in folders below it.
 FILES = sorted(
     (path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*kernel.py")),
-    key=lambda file: (_LAST.index(Path(file).name) if Path(file).name in _LAST else -1, file),
+    key=lambda file: (
+        Path(file).name != _FIRST,
+        _LAST.index(Path(file).name) if Path(file).name in _LAST else -1,
+        file,
+    ),
 )
 
 

@@ -10,10 +10,10 @@ import contextlib
 import logging
 import os
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar, cast
 
 from ottla.api.fetch_sessions import FetchSessionCache
 from ottla.api.services import Services
@@ -23,6 +23,7 @@ from ottla.cluster.image import BrokerInfo, ClusterImage
 from ottla.cluster.metadata import Metadata
 from ottla.cluster.outcome import Command, Outcome
 from ottla.cluster.sqlite import SqliteStore
+from ottla.cluster.store import MetadataStore
 from ottla.config import BrokerConfig
 from ottla.coordinator.groups.coordinator import GroupCoordinator
 from ottla.coordinator.transactions.coordinator import TransactionCoordinator
@@ -31,13 +32,13 @@ from ottla.errors import BrokerError, StorageError
 from ottla.metrics import Metrics
 from ottla.protocol.buffers import MemoryBudget, ReceiveBuffers
 from ottla.replica.manager import ReplicaManager
-from ottla.runtime import Timer
+from ottla.runtime import Done, Timer
 from ottla.server import gauges, group_lag
 from ottla.server.dispatch import Dispatcher
 from ottla.server.garbage import Garbage
 from ottla.server.http import HttpServer
 from ottla.server.listener import Listener
-from ottla.server.loop import AsyncRuntime
+from ottla.server.loop import AsyncRuntime, BrokerRuntime
 from ottla.server.nudge import POLL_MS, Nudges
 from ottla.server.peers import Peers
 from ottla.slices import Slices
@@ -47,6 +48,8 @@ from ottla.storage.log_manager import LogManager, Progress
 from ottla.storage.recovery import opened_dir
 
 LAG_TICK_MS = 500
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +77,9 @@ class Settings:
     http_may_move: bool = False  # to another port, if that one is taken: nobody has asked for it
     shares_store: bool = False  # with other brokers of this machine
     fs: FileSystem = field(default_factory=RealFileSystem)
-    make_runtime: Callable[[asyncio.AbstractEventLoop], AsyncRuntime] = AsyncRuntime
+    make_runtime: Callable[[asyncio.AbstractEventLoop], BrokerRuntime] = AsyncRuntime
+    # The store at a path; the cluster's id is for one that is made now.
+    make_store: Callable[[str, str], MetadataStore] = SqliteStore
     make_dispatcher: Callable[[Services, Callable[[], int]], Dispatcher] = Dispatcher
 
 
@@ -115,8 +120,8 @@ class Broker:
         self.garbage = Garbage(self.metrics.turn_processor)
         self._stops.append(self._close_runtime)
         cluster_id = opened_dir.cluster_id(settings.fs, config.log_dirs, self.runtime)
-        _make_data_dir(os.path.dirname(settings.store_path) or ".")
-        store = SqliteStore(settings.store_path, cluster_id)
+        _make_data_dir(settings.fs, os.path.dirname(settings.store_path) or ".")
+        store = settings.make_store(settings.store_path, cluster_id)
         self.metadata = Metadata(store, self.runtime, config.node_id, config)
         self._stops.append(lambda: _called_back(self.metadata.close))
         opened: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
@@ -138,7 +143,7 @@ class Broker:
             node_id=config.node_id,
             cluster_id=metadata.image.cluster_id,
         )
-        await asyncio.get_running_loop().run_in_executor(None, self.logs.open, on_progress)
+        await self._done_elsewhere(lambda: self.logs.open(on_progress))
         self._tell_losses()
         self.replicas = ReplicaManager(
             self.runtime,
@@ -186,7 +191,7 @@ class Broker:
             max_partitions=shares.partitions if config.max_partitions < 0 else config.max_partitions,
         )
         self.replicas.fetches.slices = self.services.slices
-        dispatcher = settings.make_dispatcher(self.services, time.monotonic_ns)
+        dispatcher = settings.make_dispatcher(self.services, self.runtime.monotonic_ns)
         limit_bytes = config.queued_max_request_bytes if config.queued_max_request_bytes > 0 else sys.maxsize
         budget = MemoryBudget(limit_bytes, config.socket_request_max_bytes)
         self.replicas.appends.slow.memory = budget
@@ -270,8 +275,7 @@ class Broker:
     def _write_pid_files(self) -> None:
         for log_dir in self.logs.online_dirs:
             try:
-                with open(f"{log_dir.path}/{PID_FILE}", "w", encoding="ascii") as file:
-                    file.write(f"{os.getpid()}\n")
+                _write(self.settings.fs, f"{log_dir.path}/{PID_FILE}", b"%d\n" % os.getpid())
             except OSError as error:
                 log.warning("%s/%s could not be written: %s", log_dir.path, PID_FILE, error.strerror)
 
@@ -297,26 +301,41 @@ class Broker:
         await _called_back(self.replicas.stop)
         for log_dir in self.logs.online_dirs:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{log_dir.path}/{PID_FILE}")
+                self.settings.fs.unlink(f"{log_dir.path}/{PID_FILE}")
         partitions = [log.dir.path for log in self.logs.logs.values()]
-        self.clean_dirs = await asyncio.get_running_loop().run_in_executor(None, self.logs.close)
+        self.clean_dirs = await self._done_elsewhere(self.logs.close)
         self.flushed_partitions = sum(path in self.clean_dirs for path in partitions)
 
     async def _close_runtime(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.runtime.close)
+        await self.runtime.stop()
+
+    async def _done_elsewhere(self, work: Callable[[], T]) -> T:
+        """Wait for work that blocks."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.runtime.run_long(work, _told(future))
+        return await future
 
 
-def _make_data_dir(path: str) -> None:
+def _make_data_dir(fs: FileSystem, path: str) -> None:
     try:
-        os.makedirs(path, exist_ok=True)
+        fs.make_dir(path)
     except (FileExistsError, NotADirectoryError):
-        while not os.path.lexists(path):
+        while not (fs.exists(path) or fs.is_link(path)):
             path = os.path.dirname(path)
         raise StorageError(
             f"{path} is a file, where the data directory was to be; choose another place with --data"
         ) from None
     except OSError as error:
         raise StorageError(f"the data directory {path} cannot be made: {error.strerror}") from error
+
+
+def _write(fs: FileSystem, path: str, data: bytes) -> None:
+    file = fs.open(path, create=True)
+    try:
+        file.truncate(len(data))
+        file.pwrite(data, 0)
+    finally:
+        file.close()
 
 
 def _no_metrics_there(address: Address, error: OSError) -> BrokerError:
@@ -329,16 +348,21 @@ def _no_metrics_there(address: Address, error: OSError) -> BrokerError:
 
 async def _change(metadata: Metadata, command: Command) -> None:
     """Change the cluster and wait until it is done."""
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    metadata.change(command, _told(future))
+    await future
 
-    def done(_: Outcome | None, error: BaseException | None) -> None:
+
+def _told(future: asyncio.Future[T]) -> Done[T]:
+    """What passes a result on to who awaits it."""
+
+    def done(result: T | None, error: BaseException | None) -> None:
         if error is not None:
             future.set_exception(error)
         else:
-            future.set_result(None)
+            future.set_result(cast(T, result))
 
-    metadata.change(command, done)
-    await future
+    return done
 
 
 async def _called_back(begin: Callable[[Callable[[], None]], None]) -> None:

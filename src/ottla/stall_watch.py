@@ -30,8 +30,15 @@ log = logging.getLogger(__name__)
 class StallWatch:
     """Of one loop. Without `call_soon` each unit of work counts as a turn."""
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+        processor_ns: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
         self._call_soon = call_soon
+        self.now_ns = clock_ns
+        self._processor_ns = processor_ns
         self.duration = TurnTimes()
         self.processor = TurnTimes()
         self._began_ns = 0  # when the turn began, or the last reading was
@@ -49,14 +56,14 @@ class StallWatch:
 
     def enter(self) -> None:
         """A piece of work begins."""
-        self._unit_began_ns = now_ns = time.monotonic_ns()
+        self._unit_began_ns = now_ns = self.now_ns()
         self._noted_ns = 0
         if not self._is_closing and now_ns - self._began_ns > RESOLUTION_NS:
             self._read_clocks(now_ns)
 
     def leave(self, cause: object) -> None:
         """It has ended. `cause` is what it was done for: a request, a connection, or the function that did it."""
-        now_ns = time.monotonic_ns()
+        now_ns = self.now_ns()
         took_ns = now_ns - self._unit_began_ns - self._noted_ns
         if took_ns > RESOLUTION_NS:
             self.note(cause, took_ns)
@@ -69,7 +76,7 @@ class StallWatch:
 
     def is_long(self) -> bool:
         """Whether this turn has lasted so long that what can wait should be left to the next."""
-        return self._is_closing and time.monotonic_ns() - self._began_ns > LONG_TURN_NS
+        return self._is_closing and self.now_ns() - self._began_ns > LONG_TURN_NS
 
     def note(self, cause: object, took_ns: int) -> None:
         """A part of the work that is going on was done for `cause`, and took so long."""
@@ -80,13 +87,9 @@ class StallWatch:
 
     def note_since(self, cause: object, began_ns: int) -> None:
         """The same of what began at a time that `now_ns` gave."""
-        took_ns = time.monotonic_ns() - began_ns
+        took_ns = self.now_ns() - began_ns
         if took_ns > RESOLUTION_NS:
             self.note(cause, took_ns)
-
-    @staticmethod
-    def now_ns() -> int:
-        return time.monotonic_ns()
 
     def run(self, callback: Callable[[], None]) -> None:
         """Do a piece of work that has a name."""
@@ -99,19 +102,19 @@ class StallWatch:
     def close(self) -> None:
         """Count what was done so far, however short it was."""
         if not self._is_closing:
-            self._read_clocks(time.monotonic_ns())
+            self._read_clocks(self.now_ns())
 
     # -- the turn
 
     def end_turn(self) -> None:
         """The loop has looked at its sockets since the work began that was measured."""
-        now_ns = time.monotonic_ns()
+        now_ns = self.now_ns()
         self._is_closing = False
         self.duration.record(now_ns - self._began_ns)
         self._read_clocks(now_ns)
 
     def _read_clocks(self, now_ns: int) -> None:
-        cpu_ns = time.thread_time_ns()
+        cpu_ns = self._processor_ns()
         used_ns = cpu_ns - self._began_cpu_ns
         if self._began_cpu_ns:
             self.processor.record(used_ns)

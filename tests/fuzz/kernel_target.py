@@ -6,7 +6,7 @@ import ctypes
 from random import Random
 from typing import Any
 
-from ottla.records import gather_kernel, kernel
+from ottla.records import coalesce_kernel, kernel
 from ottla.records.cleaning import compact_kernel
 from ottla.records.cleaning.offset_map_kernel import OffsetMap
 from tests.fuzz import compact_calls
@@ -59,15 +59,15 @@ def _gather(data: bytearray, random: Random) -> None:
     rows = numbers(kernel.ROW * 8)
     found, _, _ = kernel.scan(data, 0, len(data), rows, 0)
     count = random.randint(1, 8)
-    places = numbers(gather_kernel.PLACE * count)
+    places = numbers(coalesce_kernel.PLACE * count)
     for number in range(count):
         row = random.randrange(found) * kernel.ROW if found and random.random() < 0.9 else None
         wild = (random.randint(-1, len(data) + 1), random.choice((61, 80, len(data), -1, 2**62)))
         at, size = wild if row is None else (rows[row + kernel.POSITION], rows[row + kernel.SIZE])
-        places[number * gather_kernel.PLACE + gather_kernel.RECORDS] = at
-        places[number * gather_kernel.PLACE + gather_kernel.SIZE] = size
+        places[number * coalesce_kernel.PLACE + coalesce_kernel.RECORDS] = at
+        places[number * coalesce_kernel.PLACE + coalesce_kernel.SIZE] = size
     out: Any = exact_buffer(bytes(random.choice((0, 100, len(data), 4 * len(data)))))
-    taken, size, last_offset, *_ = gather_kernel.gather(
+    taken, size, last_offset, *_ = coalesce_kernel.coalesce(
         exact_buffer(data), places, count, random.choice((0, 9, 2**63 - 1)), 3, 1 << 20, False, out, rows
     )
     written = numbers(kernel.ROW * (taken + 1))

@@ -68,7 +68,7 @@ def test_constants_are_the_same() -> None:
     names = [name for name in dir(interpreted) if name.isupper() and not name.startswith("_")]
     assert "BAD_RECORD" in names
     assert (compiled.COMPILED, interpreted.COMPILED) == (True, False)
-    for name in set(names) - {"COMPILED"}:
+    for name in set(names) - {"COMPILED", "LLONG_MAX"}:  # which C has by itself
         assert getattr(compiled, name) == getattr(interpreted, name)
 
 

@@ -176,7 +176,7 @@ def test_a_failed_write_takes_one_directory_offline_and_leaves_the_other(tmp_pat
     world = World(str(tmp_path / "a"), str(tmp_path / "b"), fs=fs)
     world.make_topic("t", leading(), leading())
     assert world.log(T0).dir is not world.log(T1).dir
-    fs.fault = Fault(Point("pwrite", "*.log", "ottla.storage.log.segment.append"), error=errno.EIO)
+    fs.fault = Fault(Point("pwrite", "*.log", "ottla.storage.log.segment._write"), error=errno.EIO)
     world.append(T0)
     results = [world.append(key).only.error_code for key in (T0, T0, T1)]
     fs.fault = None

@@ -32,7 +32,7 @@ NOT_FOR_BROKERS = {
     "ottla.cluster.stopped",
     "ottla.records.check_kernel",
     "ottla.records.columnar.pack_kernel",
-    "ottla.records.varints",
+    "ottla.records.numbers",
     "ottla.server.intercepted",
     "ottla.storage.building.built_segments",
     "ottla.storage.indexes.foreign_index",

@@ -16,7 +16,7 @@ from ottla.testing.embedded import EmbeddedBroker
 from tests.disks.faults import Fault, FaultyFileSystem, Point
 from tests.server.wire import PRODUCE, Wire, produce, records
 
-WRITE = Point("pwrite", "*.log", "ottla.storage.log.segment.append")
+WRITE = Point("pwrite", "*.log", "ottla.storage.log.segment._write")
 
 
 def page(broker: EmbeddedBroker, path: str) -> str:

@@ -183,10 +183,11 @@ def test_a_disk_that_fails_is_told_of_to_each() -> None:
     disk = FaultyFileSystem(RealFileSystem())
     broker = Broker(has_runs=True, fs=disk)
     try:
+        (point,) = (point for point in disk.seen if "segment._write" in point.caller)
+        before = disk.seen[point]
         broker.receive(request(plain(b"a")) * 3)
-        (point,) = (point for point in disk.seen if "append_run" in point.caller)
-        assert disk.seen[point] == 1
-        disk.fault = Fault(point, 1)
+        assert disk.seen[point] == before + 1
+        disk.fault = Fault(point, before + 1)
         told = answers(broker.receive(request(plain(b"a")) * 3))
         assert [error for _, error, _ in told] == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
         assert broker.end_offset() == 4

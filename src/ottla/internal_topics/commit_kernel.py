@@ -14,9 +14,9 @@ from ottla.internal_topics.packing import compact_string
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+    from cython.cimports.ottla.records.numbers import varint_size, zigzag
 else:
-    from ottla.records.varints import varint_size, zigzag
+    from ottla.records.numbers import varint_size, zigzag
 
 _NO_METADATA = b"\1"  # a compact string of no bytes
 _KEY_REST = cython.declare(cython.Py_ssize_t, 4)  # the partition

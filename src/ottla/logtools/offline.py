@@ -17,13 +17,13 @@ from ottla.logtools import listing
 from ottla.logtools.derive import Derived, derive
 from ottla.logtools.dump import FoundDamage, Query, dump_records
 from ottla.logtools.listing import Partition
-from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of, is_full
+from ottla.logtools.writing import NoSpaceError, bound_checkpoints, data_dir_of
 from ottla.names import TopicPartition
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout
 from ottla.storage.checkpoint import replace_file
 from ottla.storage.cleaning import compaction
-from ottla.storage.fs import FileSystem
+from ottla.storage.fs import FileSystem, is_out_of_space
 from ottla.storage.log import retention, truncation
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir
@@ -147,7 +147,7 @@ def trim(
     try:
         _trim(fs, partition, runtime, before, after)
     except (OSError, StorageError) as error:
-        if not is_full(error):
+        if not is_out_of_space(error):
             raise
         if not _make_room(fs, partition, before, after):
             raise NoSpaceError(

@@ -6,7 +6,6 @@ ottla load `.log`, index and snapshot files by their endings and leave `.quarant
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,13 +22,6 @@ REWRITTEN = ".rewritten"  # complete, and about to be written over the log that 
 
 class NoSpaceError(StorageError):
     """There is no room for what must be written. The log is as it was, or the next run goes on from there."""
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Whether a full disk is the reason, or the reason of the reason."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__
-    return error is not None and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)

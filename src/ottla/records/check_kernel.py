@@ -10,13 +10,15 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
+    from cython.cimports.ottla.records.numbers import LLONG_MAX, read_int32, read_int64
+    from cython.cimports.ottla.records.record_kernel import check_bounds
 else:
+    from ottla.records import codes
     from ottla.records import columns as col
-
-
-_SIGN = cython.declare(cython.longlong, 0x80000000)
-_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+    from ottla.records.numbers import LLONG_MAX, read_int32, read_int64
+    from ottla.records.record_kernel import check_bounds
 
 CHECK_STATE = 20
 (
@@ -43,41 +45,7 @@ OVERLAP, EPOCH_DIFFERS, EPOCH_AGREES, EPOCH_FALLS, RESUMES = range(1, 6)
 NOT_ASCENDING, NO_BATCH, WRONG_OFFSET, WRONG_TIMESTAMP, NOT_LARGEST, INSIDE_BATCH, PAST_BATCH = range(1, 8)
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = view[at]
-    value = value * 256 + view[at + 1]
-    value = value * 256 + view[at + 2]
-    value = value * 256 + view[at + 3]
-    return value - ((value & _SIGN) << 1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int64(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    low: cython.longlong = _int32(view, at + 4)
-    if low < 0:
-        low += _SIGN << 1
-    return _int32(view, at) * (_SIGN << 1) + low
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _note(
-    found: cython.longlong[::1],
-    room: cython.Py_ssize_t,
-    used: cython.Py_ssize_t,
-    kind: cython.longlong,
-    first: cython.longlong,
-    second: cython.longlong,
-    third: cython.longlong,
-) -> cython.Py_ssize_t:
+def _note(found, room, used, kind, first, second, third):
     """Write one finding if there is room; what does not fit is only counted."""
     at: cython.Py_ssize_t = used * 4
     if used < room:
@@ -108,22 +76,12 @@ def check_rows(rows, count: cython.Py_ssize_t, state, epochs, found):
     return used
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _check_order(
-    row: cython.longlong[::1],
-    index: cython.Py_ssize_t,
-    kept: cython.longlong[::1],
-    out: cython.longlong[::1],
-    room: cython.Py_ssize_t,
-    used: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
+def _check_order(row, index, kept, out, room, used):
     at: cython.Py_ssize_t = index * col.ROW
     base: cython.longlong = row[at + col.BASE_OFFSET]
     last: cython.longlong = row[at + col.LAST_OFFSET]
     expected: cython.longlong = kept[0]
-    wraps: cython.bint = row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7
+    wraps: cython.bint = _is_wrapper(row, at)
     if base < expected:
         # If this batch follows on where the one before should have begun, it is that one's offset that is wrong.
         blame: cython.bint = kept[1] > kept[2] >= 0 and base - kept[2] == expected - kept[1]
@@ -131,7 +89,7 @@ def _check_order(
         if blame and kept[3] > 0:
             kept[3] -= 1  # what looked like a gap before it
         # Where the next batch begins if only this one's offset is wrong.
-        kept[14] = expected + (last - base) + 1 if not blame and expected < _INT64_MAX - (last - base) else -1
+        kept[14] = expected + (last - base) + 1 if not blame and expected < LLONG_MAX - (last - base) else -1
     elif base > expected and not wraps:
         if base == kept[14]:
             used = _note(out, room, used, 5, index, kept[2], 0)
@@ -150,23 +108,11 @@ def _check_order(
         kept[8] += row[at + col.COUNT]
     kept[1] = base
     kept[2] = expected
-    kept[0] = last + 1 if last < _INT64_MAX else last
+    kept[0] = last + 1 if last < LLONG_MAX else last
     return used
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _check_epoch(
-    row: cython.longlong[::1],
-    index: cython.Py_ssize_t,
-    kept: cython.longlong[::1],
-    known: cython.longlong[::1],
-    epoch_count: cython.Py_ssize_t,
-    out: cython.longlong[::1],
-    room: cython.Py_ssize_t,
-    used: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
+def _check_epoch(row, index, kept, known, epoch_count, out, room, used):
     at: cython.Py_ssize_t = index * col.ROW
     if row[at + col.MAGIC] < 2:
         return used
@@ -203,7 +149,7 @@ def codec_rows(rows, count: cython.Py_ssize_t, keep):
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * col.ROW + col.ATTRIBUTES] & 7:
+        if row[index * col.ROW + col.ATTRIBUTES] & codes.CODEC_MASK:
             kept[found] = index
             found += 1
     return found
@@ -232,8 +178,8 @@ def check_offset_entries(
     relative: cython.longlong
     position: cython.longlong
     while slot < total:
-        relative = _int32(view, slot * 8)
-        position = _int32(view, slot * 8 + 4)
+        relative = read_int32(view, slot * 8)
+        position = read_int32(view, slot * 8 + 4)
         if position >= end:
             break
         low = 0
@@ -244,7 +190,9 @@ def check_offset_entries(
                 low = middle + 1
             else:
                 high = middle
-        if slot > 0 and (relative <= _int32(view, slot * 8 - 8) or position <= _int32(view, slot * 8 - 4)):
+        if slot > 0 and (
+            relative <= read_int32(view, slot * 8 - 8) or position <= read_int32(view, slot * 8 - 4)
+        ):
             used = _note(out, room, used, 1, slot, relative + base_offset, position)
         elif low == count or row[low * col.ROW + col.POSITION] != position or position <= 0:
             used = _note(out, room, used, 2, slot, relative + base_offset, position)
@@ -256,12 +204,9 @@ def check_offset_entries(
     return slot, used
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _is_wrapper(row: cython.longlong[::1], at: cython.Py_ssize_t) -> cython.bint:
+def _is_wrapper(row, at):
     """A compressed message of the old formats, of which only the last offset is known from outside."""
-    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & 7 != 0
+    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & codes.CODEC_MASK != 0
 
 
 def check_time_entries(
@@ -289,14 +234,14 @@ def check_time_entries(
     for index in range(count):
         at = index * col.ROW
         while slot < total:
-            timestamp = _int64(view, slot * 12)
-            offset = _int32(view, slot * 12 + 8) + base_offset
+            timestamp = read_int64(view, slot * 12)
+            offset = read_int32(view, slot * 12 + 8) + base_offset
             if offset > row[at + col.LAST_OFFSET]:
                 break
             kind = 0
             if slot > 0 and (
-                timestamp <= _int64(view, slot * 12 - 12)
-                or offset <= _int32(view, slot * 12 - 4) + base_offset
+                timestamp <= read_int64(view, slot * 12 - 12)
+                or offset <= read_int32(view, slot * 12 - 4) + base_offset
             ):
                 kind = 1
             elif offset < row[at + col.BASE_OFFSET] and not _is_wrapper(row, at):
@@ -324,18 +269,17 @@ def find_header(
     max_size: cython.longlong,
 ):
     view: cython.const[cython.uchar][::1] = buf
-    if start < 0 or start > end or end > len(buf):
-        raise ValueError(f"[{start}, {end}) does not lie within the {len(buf)} bytes of the buffer")
+    check_bounds(start, end, len(buf))
     at: cython.Py_ssize_t = start
     length: cython.longlong
     offset: cython.longlong
     magic: cython.int
     with cython.nogil:
-        while at + 26 <= end:
+        while at + codes.LEGACY_SIZE <= end:
             magic = view[at + 16]
             if magic <= 2:
-                length = _int32(view, at + 8)
-                offset = _int64(view, at)
+                length = read_int32(view, at + 8)
+                offset = read_int64(view, at)
                 if (
                     length >= (49 if magic == 2 else 14)
                     and length <= max_size

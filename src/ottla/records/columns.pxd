@@ -36,12 +36,10 @@ cdef enum:
 
 # One record of a batch that is being compacted: what ahead_kernel.Ahead reads.
 cdef enum:
-    AHEAD_ROW = 8
+    AHEAD_ROW = 6
     AHEAD_START = 0
     AHEAD_END = 1
-    AHEAD_BODY = 2
-    AHEAD_TIMED = 3
-    AHEAD_TIMESTAMP = 4
-    AHEAD_OFFSET = 5
-    AHEAD_KIND = 6
-    AHEAD_VALUE_SIZE = 7
+    AHEAD_TIMESTAMP = 2
+    AHEAD_OFFSET = 3
+    AHEAD_KIND = 4
+    AHEAD_VALUE_SIZE = 5

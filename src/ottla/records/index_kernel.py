@@ -8,50 +8,25 @@ from struct import Struct
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
+    from cython.cimports.ottla.records.numbers import read_int32, read_int64
 else:
+    from ottla.records import codes
     from ottla.records import columns as col
+    from ottla.records.numbers import read_int32, read_int64
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 
-_OK = cython.declare(cython.int, 0)
-_BAD_OFFSETS = cython.declare(cython.int, 7)
-_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-_SIGN = cython.declare(cython.longlong, 0x80000000)
 _PAGE = cython.declare(cython.Py_ssize_t, 4096)
 
-# A row of scan() and its columns, as kernel.py has them.
-
-_TRANSACTIONAL_OR_CONTROL = cython.declare(cython.longlong, 0x30)
-_TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
-_CONTROL = cython.declare(cython.longlong, 0x20)
-_CODEC = cython.declare(cython.longlong, 0x07)
 _BATCHES_KEPT = cython.declare(cython.int, 5)
 
 # What transaction_rows() finds out about a marker. A usual one has a single record of 17 bytes.
 _COMMIT = cython.declare(cython.int, 1)
 _UNUSUAL = cython.declare(cython.int, -1)
-_HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 _MARKER_SIZE = cython.declare(cython.Py_ssize_t, 78)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _key(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, wide: cython.bint) -> cython.longlong:
-    """The big-endian int64 (wide) or int32 at `at`."""
-    value: cython.longlong = view[at]
-    value = value * 256 + view[at + 1]
-    value = value * 256 + view[at + 2]
-    value = value * 256 + view[at + 3]
-    value -= (value & _SIGN) << 1
-    if wide:
-        value = value * 256 + view[at + 4]
-        value = value * 256 + view[at + 5]
-        value = value * 256 + view[at + 6]
-        value = value * 256 + view[at + 7]
-    return value
 
 
 def index_floor(buf, entries: cython.Py_ssize_t, entry_size: cython.Py_ssize_t, target: cython.longlong):
@@ -61,13 +36,15 @@ def index_floor(buf, entries: cython.Py_ssize_t, entry_size: cython.Py_ssize_t, 
     if entries < 0 or entries > len(buf) // entry_size:
         raise ValueError(f"{entries} entries of {entry_size} bytes do not fit into {len(buf)} bytes")
     wide: cython.bint = entry_size == 12
+    at: cython.Py_ssize_t
     low: cython.Py_ssize_t = -1  # its key is <= target, or there is no such slot
     high: cython.Py_ssize_t = entries  # its key is > target, or there is no such slot
     middle: cython.Py_ssize_t = entries - _PAGE // entry_size
     if middle <= low:
         middle = (low + high) // 2
     while high - low > 1:
-        if _key(view, middle * entry_size, wide) <= target:
+        at = middle * entry_size
+        if (read_int64(view, at) if wide else read_int32(view, at)) <= target:
             low = middle
         else:
             high = middle
@@ -95,14 +72,14 @@ def index_rows(
         at = used * col.ROW
         kept[6] = used
         last_offset = row[at + col.LAST_OFFSET]
-        if base_offset < 0 or last_offset < base_offset or last_offset - base_offset > _INT32_MAX:
-            return _BAD_OFFSETS
+        if base_offset < 0 or last_offset < base_offset or last_offset - base_offset > codes.INT32_MAX:
+            return codes.BAD_OFFSETS
         if row[at + col.MAX_TIMESTAMP] > kept[1]:
             kept[1] = row[at + col.MAX_TIMESTAMP]
             kept[2] = last_offset
         if kept[0] > interval:
-            if last_offset <= kept[3] or row[at + col.POSITION] > _INT32_MAX:
-                return _BAD_OFFSETS
+            if last_offset <= kept[3] or row[at + col.POSITION] > codes.INT32_MAX:
+                return codes.BAD_OFFSETS
             offset_entries += _OFFSET_ENTRY.pack(last_offset - base_offset, row[at + col.POSITION])
             kept[3] = last_offset
             if kept[1] > kept[4]:
@@ -112,7 +89,7 @@ def index_rows(
             kept[0] = 0
         kept[0] += row[at + col.SIZE]
     kept[6] = count
-    return _OK
+    return codes.OK
 
 
 def producer_rows(rows, count: cython.Py_ssize_t, keep):
@@ -133,7 +110,7 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
         producer_id = row[at + col.PRODUCER_ID]
         if producer_id < 0:
             continue
-        if row[at + col.ATTRIBUTES] & _TRANSACTIONAL_OR_CONTROL:
+        if row[at + col.ATTRIBUTES] & (codes.TRANSACTIONAL | codes.CONTROL):
             runs.pop(producer_id, None)
         else:
             epochs: dict = runs.setdefault(producer_id, {})
@@ -184,7 +161,7 @@ def epoch_rows(rows, count: cython.Py_ssize_t, latest: cython.longlong, keep):
 @cython.exceptval(check=False)
 def _marker_type(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     """0 (abort) or 1 (commit) if the record of a control batch at `at` is a marker of the usual form."""
-    record: cython.Py_ssize_t = at + _HEADER_SIZE
+    record: cython.Py_ssize_t = at + codes.HEADER_SIZE
     # Length 16, attributes, both deltas 0; key of 4 bytes with version 0, type; value of 6 bytes with version 0.
     if view[record] != 0x20 or view[record + 1] or view[record + 2] or view[record + 3]:
         return _UNUSUAL
@@ -217,19 +194,19 @@ def transaction_rows(
     kind: cython.int
     for index in range(first, count):
         at = index * col.ROW
-        if row[at + col.MAGIC] != 2 or not row[at + col.ATTRIBUTES] & _TRANSACTIONAL:
+        if row[at + col.MAGIC] != 2 or not row[at + col.ATTRIBUTES] & codes.TRANSACTIONAL:
             continue
         if row[at + col.LAST_OFFSET] < from_offset or row[at + col.BASE_OFFSET] >= to_offset:
             continue
         producer_id = row[at + col.PRODUCER_ID]
-        if not row[at + col.ATTRIBUTES] & _CONTROL:
+        if not row[at + col.ATTRIBUTES] & codes.CONTROL:
             if producer_id not in began:
                 began[producer_id] = row[at + col.BASE_OFFSET]
             continue
         start = row[at + col.POSITION] - shift
         if (
             row[at + col.COUNT] != 1
-            or row[at + col.ATTRIBUTES] & _CODEC
+            or row[at + col.ATTRIBUTES] & codes.CODEC_MASK
             or row[at + col.SIZE] != _MARKER_SIZE
         ):
             return index

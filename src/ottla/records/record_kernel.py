@@ -5,190 +5,80 @@
     header count varint · headers (key, value)
 
 Keys and values are a varint length (-1 for null, which a header's key may not be) and their bytes. The
-length covers exactly what follows it. A read that fails gives the position `_FAR`, past every end.
+length covers exactly what follows it. A read that fails gives the position `FAR`, past every end.
 """
 
 from __future__ import annotations
 
-import sys
-
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
-    from cython.cimports.ottla.records.varint_kernel import overflows, varint_size, zigzag
+    from cython.cimports.ottla.records.numbers import (
+        FAR,
+        LLONG_MAX,
+        LLONG_MIN,
+        overflows,
+        read_long_varint,
+        read_short,
+        read_varint,
+        unzigzag,
+        varint_size,
+        zigzag,
+    )
 else:
+    from ottla.records import codes
     from ottla.records import columns as col
-    from ottla.records.varints import overflows, varint_size, zigzag
+    from ottla.records.numbers import (
+        FAR,
+        LLONG_MAX,
+        LLONG_MIN,
+        overflows,
+        read_long_varint,
+        read_short,
+        read_varint,
+        unzigzag,
+        varint_size,
+        zigzag,
+    )
 
-_TRUNCATED = cython.declare(cython.int, 1)
-_BAD_COUNT = cython.declare(cython.int, 6)
-_BAD_OFFSETS = cython.declare(cython.int, 7)
-_BAD_RECORD = cython.declare(cython.int, 8)
-
-_FAR = cython.declare(cython.Py_ssize_t, sys.maxsize)
-# Literals past 32 bits would be Python objects in the loops.
-_UINT32_MAX = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-_INT64_MIN = cython.declare(cython.longlong, -_INT64_MAX - 1)
 # A walk over fewer bytes takes microseconds: not worth handing the GIL over.
 _RELEASE_GIL_SIZE = cython.declare(cython.Py_ssize_t, 65536)
 
 
-@cython.cfunc
-def check_bounds(start: cython.Py_ssize_t, end: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.int:
+def check_bounds(start, end, size):
     if start < 0 or start > end or end > size:
         raise ValueError(f"[{start}, {end}) does not lie within the {size} bytes of the buffer")
     return 0
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _unzigzag(bits: cython.ulonglong) -> cython.longlong:
-    half: cython.longlong = bits >> 1
-    sign: cython.longlong = bits & 1
-    return half ^ -sign
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _long_varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    bits: cython.ulonglong = 0
-    byte: cython.ulonglong
-    shift: cython.int = 0
-    while at < end and shift <= 28:
-        byte = view[at]
-        at += 1
-        bits |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if bits > _UINT32_MAX:
-                break
-            return _unzigzag(bits), at
-        shift += 7
-    return 0, _FAR
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varint(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int32 in at most 5 bytes: (value, position after it)."""
-    bits: cython.ulonglong
-    byte: cython.ulonglong
-    if at < end:  # most numbers in a record take one or two bytes
-        bits = view[at]
-        if bits < 0x80:
-            return _unzigzag(bits), at + 1
-        if at + 1 < end:
-            byte = view[at + 1]
-            if byte < 0x80:
-                return _unzigzag(bits + (byte << 7) - 0x80), at + 2
-    return _long_varint(view, at, end)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _long_varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    bits: cython.ulonglong = 0
-    byte: cython.ulonglong
-    shift: cython.int = 0
-    while at < end and shift <= 63:
-        byte = view[at]
-        at += 1
-        if shift == 63 and byte > 1:
-            break
-        bits |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return _unzigzag(bits), at
-        shift += 7
-    return 0, _FAR
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t))
-def _varlong(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
-    """A zigzag int64 in at most 10 bytes: (value, position after it)."""
-    bits: cython.ulonglong
-    byte: cython.ulonglong
-    if at < end:  # most numbers in a record take one or two bytes
-        bits = view[at]
-        if bits < 0x80:
-            return _unzigzag(bits), at + 1
-        if at + 1 < end:
-            byte = view[at + 1]
-            if byte < 0x80:
-                return _unzigzag(bits + (byte << 7) - 0x80), at + 2
-    return _long_varlong(view, at, end)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.longlong, cython.Py_ssize_t, cython.Py_ssize_t))
-def read_field(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def read_field(view, at, end):
     """Bytes after their length: (size, -1 for null; position; position after them)."""
     size: cython.longlong
-    size, at = _varint(view, at, end)
+    size, at = read_varint(view, at, end, 32)
     if size < -1 or size > end - at:
-        return 0, 0, _FAR
-    if size > 0:
-        return size, at, at + size
-    return size, at, at
+        return 0, 0, FAR
+    return size, at, at + size if size > 0 else at
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _skip_headers(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-) -> cython.Py_ssize_t:
+def _skip_headers(view, at, end, count):
     """The position after `count` headers."""
     key_size: cython.longlong
     _size: cython.longlong
     _start: cython.Py_ssize_t
     if count < 0:
-        return _FAR
+        return FAR
     while count > 0 and at < end:
         key_size, _start, at = read_field(view, at, end)
         if key_size < 0:
-            return _FAR
+            return FAR
         _size, _start, at = read_field(view, at, end)
         count -= 1
-    return at if count == 0 else _FAR
+    return at if count == 0 else FAR
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (
-        cython.Py_ssize_t,  # position after the record, or minus the status: TRUNCATED, BAD_RECORD
-        cython.longlong,  # timestamp delta
-        cython.longlong,  # offset delta
-        cython.Py_ssize_t,  # key
-        cython.longlong,  # key size, -1 for null
-        cython.Py_ssize_t,  # value
-        cython.longlong,  # value size, -1 for null
-        cython.Py_ssize_t,  # first header
-        cython.longlong,  # header count
-    )
-)
-def _any_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def _any_record(view, start, end):
     """Read the record at `start`, down to its last header."""
     at: cython.Py_ssize_t
     size: cython.longlong
@@ -199,68 +89,26 @@ def _any_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t,
     value: cython.Py_ssize_t
     value_size: cython.longlong
     header_count: cython.longlong
-    size, at = _varint(view, start, end)
+    size, at = read_varint(view, start, end, 32)
     if size > end - at:  # five bytes decide about a length; with fewer, more may come
-        at = -_BAD_RECORD if at == _FAR and end - start >= 5 else -_TRUNCATED
+        at = -codes.BAD_RECORD if at == FAR and end - start >= 5 else -codes.TRUNCATED
         return at, 0, 0, 0, 0, 0, 0, 0, 0
     after: cython.Py_ssize_t = at + size
-    # The attributes byte has no meaning yet; where even that is missing, the next read fails.
-    time_delta, at = _varlong(view, at + 1, after)
-    if at > after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
-    offset_delta, at = _varint(view, at, after)
-    if at > after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
+    # The attributes byte has no meaning yet. After a read that fails all others do: one look at the end is enough.
+    time_delta, at = read_varint(view, at + 1, after, 64)
+    offset_delta, at = read_varint(view, at, after, 32)
     key_size, key, at = read_field(view, at, after)
-    if at > after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
     value_size, value, at = read_field(view, at, after)
-    if at > after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
-    header_count, at = _varint(view, at, after)
-    if at > after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
+    header_count, at = read_varint(view, at, after, 32)
     headers_at: cython.Py_ssize_t = at
     if header_count != 0:
         at = _skip_headers(view, at, after, header_count)
     if at != after:
-        return -_BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
+        return -codes.BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
     return after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.bint, cython.ulonglong, cython.Py_ssize_t))
-def _short(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t):
-    """A number of one or two bytes, both of which may be read: (is it one, its bits, position after it)."""
-    bits: cython.ulonglong = view[at]
-    if bits < 0x80:
-        return True, bits, at + 1
-    byte: cython.ulonglong = view[at + 1]
-    if byte < 0x80:
-        return True, bits + (byte << 7) - 0x80, at + 2
-    return False, 0, at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (
-        cython.Py_ssize_t,  # position after the record, or minus the status: TRUNCATED, BAD_RECORD
-        cython.longlong,  # timestamp delta
-        cython.longlong,  # offset delta
-        cython.Py_ssize_t,  # key
-        cython.longlong,  # key size, -1 for null
-        cython.Py_ssize_t,  # value
-        cython.longlong,  # value size, -1 for null
-        cython.Py_ssize_t,  # first header
-        cython.longlong,  # header count
-    )
-)
-def read_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, end: cython.Py_ssize_t):
+def read_record(view, start, end):
     """_any_record() for good records whose lengths are short: almost all, and then in half the time."""
     short: cython.bint
     bits: cython.ulonglong
@@ -272,57 +120,43 @@ def read_record(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t,
     header_count: cython.longlong = 0
     if start > end - 20:  # what the numbers up to the key's length take at most; no look at the end for each
         return _any_record(view, start, end)
-    short, bits, at = _short(view, start)
+    short, bits, at = read_short(view, start)
     after: cython.Py_ssize_t = at + (bits >> 1)
     if not short or bits & 1 or after > end:
         return _any_record(view, start, end)
-    short, bits, at = _short(view, at + 1)
-    time_delta = _unzigzag(bits)
+    short, bits, at = read_short(view, at + 1)
+    time_delta = unzigzag(bits)
     if not short:
-        time_delta, at = _long_varlong(view, at, end)
+        time_delta, at = read_long_varint(view, at, end, 64)
         if at > end:
             return _any_record(view, start, end)
-    short, bits, at = _short(view, at)
-    offset_delta = _unzigzag(bits)
+    short, bits, at = read_short(view, at)
+    offset_delta = unzigzag(bits)
     if not short:
-        offset_delta, at = _long_varint(view, at, end)
+        offset_delta, at = read_long_varint(view, at, end, 32)
         if at > end:
             return _any_record(view, start, end)
-    short, bits, at = _short(view, at)
-    key_size = _unzigzag(bits)
+    short, bits, at = read_short(view, at)
+    key_size = unzigzag(bits)
     key: cython.Py_ssize_t = at
     at += bits >> 1
     if not short or key_size < -1 or after - at < 2:  # the value's length and the number of headers
         return _any_record(view, start, end)
-    short, bits, at = _short(view, at)
-    value_size = _unzigzag(bits)
+    short, bits, at = read_short(view, at)
+    value_size = unzigzag(bits)
     value: cython.Py_ssize_t = at
     at += bits >> 1
     if not short or value_size < -1 or at >= after:
         return _any_record(view, start, end)
     headers_at: cython.Py_ssize_t = at + 1
     if at != after - 1 or view[at] != 0:
-        header_count, headers_at = _varint(view, at, after)
+        header_count, headers_at = read_varint(view, at, after, 32)
         if _skip_headers(view, headers_at, after, header_count) != after:
             return _any_record(view, start, end)
     return after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns(
-    (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
-)
-def walk(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    dense: cython.bint,
-    last_delta: cython.longlong,
-):
+def walk(view, at, end, count, base_timestamp, dense, last_delta):
     """check_records(), where no offset delta may pass `last_delta`."""
     time_delta: cython.longlong
     offset_delta: cython.longlong
@@ -334,10 +168,10 @@ def walk(
     largest_delta: cython.longlong = 0 if dense else last_delta
     step: cython.longlong = 1 if dense else 0
     # Deltas outside these would take the timestamp out of 64 bits.
-    lowest_delta: cython.longlong = _INT64_MIN - base_timestamp if base_timestamp < 0 else _INT64_MIN
-    highest_delta: cython.longlong = _INT64_MAX - base_timestamp if base_timestamp > 0 else _INT64_MAX
-    least: cython.longlong = _INT64_MAX
-    most: cython.longlong = _INT64_MIN
+    lowest_delta: cython.longlong = LLONG_MIN - base_timestamp if base_timestamp < 0 else LLONG_MIN
+    highest_delta: cython.longlong = LLONG_MAX - base_timestamp if base_timestamp > 0 else LLONG_MAX
+    least: cython.longlong = LLONG_MAX
+    most: cython.longlong = LLONG_MIN
     most_index: cython.longlong = 0
     null_keys: cython.longlong = 0
     while index < count and at < end:
@@ -345,44 +179,31 @@ def walk(
             view, at, end
         )
         if at < 0:  # the whole batch is here: a record that ends past it is bad, not cut
-            return _BAD_RECORD, index, -1, -1, -1, 0
+            return codes.BAD_RECORD, index, -1, -1, -1, 0
         if time_delta < least:
             if time_delta < lowest_delta:
-                return _BAD_RECORD, index, -1, -1, -1, 0
+                return codes.BAD_RECORD, index, -1, -1, -1, 0
             least = time_delta
         if time_delta > most:
             if time_delta > highest_delta:
-                return _BAD_RECORD, index, -1, -1, -1, 0
+                return codes.BAD_RECORD, index, -1, -1, -1, 0
             most = time_delta
             most_index = index
         if offset_delta <= previous_delta or offset_delta > largest_delta:
-            return _BAD_OFFSETS, index, -1, -1, -1, 0
+            return codes.BAD_OFFSETS, index, -1, -1, -1, 0
         previous_delta = offset_delta
         largest_delta += step
         if key_size < 0:
             null_keys += 1
         index += 1
     if index != count or at != end:
-        return _BAD_COUNT, -1, -1, -1, -1, 0
+        return codes.BAD_COUNT, -1, -1, -1, -1, 0
     if count == 0:
         return 0, -1, -1, -1, -1, 0
     return 0, -1, base_timestamp + least, base_timestamp + most, most_index, null_keys
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.returns(
-    (cython.int, cython.longlong, cython.longlong, cython.longlong, cython.longlong, cython.longlong)
-)
-def walk_records(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    count: cython.longlong,
-    base_timestamp: cython.longlong,
-    dense: cython.bint,
-    last_delta: cython.longlong,
-):
+def walk_records(view, at, end, count, base_timestamp, dense, last_delta):
     status: cython.int
     bad_index: cython.longlong
     least: cython.longlong
@@ -408,7 +229,7 @@ def check_records(
 ):
     view: cython.const[cython.uchar][::1] = buf
     check_bounds(start, end, len(buf))
-    return walk_records(view, start, end, count, base_timestamp, dense, _INT32_MAX)
+    return walk_records(view, start, end, count, base_timestamp, dense, codes.INT32_MAX)
 
 
 def decode(
@@ -431,19 +252,7 @@ def decode(
     return written, position, status
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t, cython.int))
-def _decode(
-    view: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    end: cython.Py_ssize_t,
-    base_offset: cython.longlong,
-    base_timestamp: cython.longlong,
-    row: cython.longlong[::1],
-    room: cython.Py_ssize_t,
-):
+def _decode(view, at, end, base_offset, base_timestamp, row, room):
     after: cython.Py_ssize_t
     time_delta: cython.longlong
     offset_delta: cython.longlong
@@ -462,7 +271,7 @@ def _decode(
         if after < 0:
             return written, at, -after
         if overflows(base_offset, offset_delta) or overflows(base_timestamp, time_delta):
-            return written, at, _BAD_RECORD
+            return written, at, codes.BAD_RECORD
         row[to + col.REC_OFFSET] = base_offset + offset_delta
         row[to + col.REC_TIMESTAMP] = base_timestamp + time_delta
         row[to + col.REC_KEY] = key
@@ -491,7 +300,7 @@ def headers(buf, position: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cyt
     while count > 0:
         key_size, key, position = read_field(view, position, end)
         value_size, value, position = read_field(view, position, end)
-        if key_size < 0 or position == _FAR:
+        if key_size < 0 or position == FAR:
             raise ValueError("these are not the headers of a record that decode() located")
         name = bytes(source[key : key + key_size])
         found.append((name, None if value_size < 0 else bytes(source[value : value + value_size])))

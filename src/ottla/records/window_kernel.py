@@ -9,16 +9,14 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.ottla.records import codes
+    from cython.cimports.ottla.records.numbers import LLONG_MAX, LLONG_MIN
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_record
 else:
+    from ottla.records import codes
+    from ottla.records.numbers import LLONG_MAX, LLONG_MIN
     from ottla.records.record_kernel import check_bounds, read_record
 
-_BAD_COUNT = cython.declare(cython.int, 6)
-_BAD_OFFSETS = cython.declare(cython.int, 7)
-_BAD_RECORD = cython.declare(cython.int, 8)
-_TRUNCATED = cython.declare(cython.int, 1)
-_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-_INT64_MIN = cython.declare(cython.longlong, -0x7FFFFFFFFFFFFFFF - 1)
 
 STATE = 4
 SEEN, LEAST_DELTA, MOST_DELTA, NULL_KEYS = range(4)
@@ -42,20 +40,20 @@ def _check(
     key_size: cython.longlong
     _position: cython.Py_ssize_t
     _size: cython.longlong
-    lowest: cython.longlong = _INT64_MIN - base_timestamp if base_timestamp < 0 else _INT64_MIN
-    highest: cython.longlong = _INT64_MAX - base_timestamp if base_timestamp > 0 else _INT64_MAX
+    lowest: cython.longlong = LLONG_MIN - base_timestamp if base_timestamp < 0 else LLONG_MIN
+    highest: cython.longlong = LLONG_MAX - base_timestamp if base_timestamp > 0 else LLONG_MAX
     while at < end:
         if state[0] >= count:
-            return _BAD_COUNT, at
+            return codes.BAD_COUNT, at
         after, time_delta, offset_delta, _position, key_size, _position, _size, _position, _size = (
             read_record(view, at, end)
         )
-        if after == -_TRUNCATED:
+        if after == -codes.TRUNCATED:
             return 0, at
         if after < 0 or time_delta < lowest or time_delta > highest:
-            return _BAD_RECORD, at
+            return codes.BAD_RECORD, at
         if offset_delta != state[0]:
-            return _BAD_OFFSETS, at
+            return codes.BAD_OFFSETS, at
         if time_delta < state[1]:
             state[1] = time_delta
         if time_delta > state[2]:

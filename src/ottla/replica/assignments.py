@@ -134,7 +134,8 @@ class Assignments:
                         self._plans.popleft()
                         self._step_done()
             self._make_logs()
-            yield
+            if self._plans:
+                yield
 
     def when_ready(self, ready: Callable[[], None]) -> None:
         """Call when no partition is being made or deleted any more; now, if none is."""

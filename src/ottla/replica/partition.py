@@ -56,7 +56,7 @@ class Partition:
         self._follower_ends: dict[int, int] = {}
         self._follower_starts: dict[int, int] = {}
         self.is_lent = False  # to the thread of its log directory; then only that may touch the log
-        self.goes_by_lane = False  # its appends do, that is
+        self.goes_by_lane = False  # appends go through the thread of its log directory
         self.is_durable = False
         self._loans = 0
         self._lent_log: Log | None = None

@@ -7,11 +7,12 @@ and what it found comes back to the loop.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from ottla.runtime import Done, Lane, RealWorld, Timer
+from ottla.runtime import Done, Lane, LoopRuntime, RealWorld, Timer
 from ottla.stall_watch import StallWatch
 
 T = TypeVar("T")
@@ -19,8 +20,24 @@ T = TypeVar("T")
 _LONG_WORKERS = 64
 
 
+class BrokerRuntime(LoopRuntime, Protocol):
+    """What a broker asks of the world: what the floors below may ask, a finer clock, and an end."""
+
+    watch: StallWatch
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        """The clock of intervals. It is read several times a request, so what is handed out is the clock itself."""
+
+    def close(self) -> None:
+        """Wait for what the threads still do. Their results find no one any more."""
+
+    async def stop(self) -> None:
+        """`close`, while the loop goes on."""
+
+
 class AsyncRuntime(RealWorld):
-    """A `LoopRuntime` on an asyncio loop (uvloop where the broker runs)."""
+    """A `BrokerRuntime` on an asyncio loop (uvloop where the broker runs)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
@@ -29,6 +46,10 @@ class AsyncRuntime(RealWorld):
         # Threads are made when there is work for them, which log.cleaner.threads limits.
         self._long_pool = ThreadPoolExecutor(_LONG_WORKERS, thread_name_prefix="ottla-long")
         self._lanes: list[ThreadPoolExecutor] = []
+
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return time.monotonic_ns
 
     def run_blocking(self, work: Callable[[], T], done: Done[T]) -> None:
         self._deliver(self._pool.submit(work), done)
@@ -66,9 +87,11 @@ class AsyncRuntime(RealWorld):
         return _ThreadLane(self, pool)
 
     def close(self) -> None:
-        """Wait for what the threads still do. Their results find no one any more."""
         for pool in (*self._lanes, self._pool, self._long_pool):
             pool.shutdown(wait=True)
+
+    async def stop(self) -> None:
+        await self._loop.run_in_executor(None, self.close)
 
 
 class _ThreadLane:

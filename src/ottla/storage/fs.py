@@ -33,6 +33,13 @@ def is_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and (error.errno in _NO_ROOM or error.errno in _SCARCE)
 
 
+def is_out_of_space(error: BaseException | None) -> bool:
+    """Whether a full disk is the reason of an error, or the reason of its reason."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None and error.errno in _NO_ROOM
+
+
 def is_scarce(error: BaseException | None) -> bool:
     """Whether it was descriptors or memory of the system that were wanting: no fault of the disk."""
     return isinstance(error, OSError) and error.errno in _SCARCE

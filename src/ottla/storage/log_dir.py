@@ -17,9 +17,8 @@ from ottla.words import counted
 
 _logger = logging.getLogger(__name__)
 
-ENOUGH_BYTES = (
-    1 << 20
-)  # free, before a directory that was full takes records again; of a small disk a twentieth
+# That must be free before a directory that was full takes records again; of a small disk a twentieth.
+ENOUGH_BYTES = 1 << 20
 _SMALL_SHARE = 20
 _LOOK_MS = 1000
 _MAX_LOOK_MS = 60_000

@@ -72,9 +72,8 @@ class LogManager:
         # What was under way when the broker last stopped.
         self.unfinished_moves: dict[TopicPartition, LogDir] = {}
         self.failed_dirs: dict[str, OSError] = {}  # those that could not even be opened
-        self.lost_partitions: list[
-            str
-        ] = []  # directories that were gone at the start, and are there again, empty
+        # Directories that were gone at the start, and are there again, empty.
+        self.lost_partitions: list[str] = []
 
     # -- opening
 

@@ -53,6 +53,10 @@ class ShiftedRuntime(AsyncRuntime):
     def monotonic_ms(self) -> int:
         return self._shifted.monotonic_ns() // 1_000_000
 
+    @property
+    def monotonic_ns(self) -> Callable[[], int]:
+        return self._shifted.monotonic_ns
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         timer = _Timer(
             self._timers, self.monotonic_ms() + max(0.0, delay_ms), partial(self.watch.run, callback)

@@ -127,8 +127,8 @@ class EmbeddedBroker:
             make_dispatcher=self._make_dispatcher,
         )
 
-    def _make_dispatcher(self, services: Services, _: Callable[[], int]) -> Dispatcher:
-        return faulty_dispatcher(services, self._time.monotonic_ns, self.faults)
+    def _make_dispatcher(self, services: Services, clock_ns: Callable[[], int]) -> Dispatcher:
+        return faulty_dispatcher(services, clock_ns, self.faults)
 
     def stop(self) -> None:
         """Stop it as SIGTERM does: flushed, marked as cleanly stopped. `start` goes on with the same data."""
@@ -157,7 +157,7 @@ class EmbeddedBroker:
         # A transaction of SQLite is there whole or not at all, whether the file is closed or not.
         broker.metadata.close(closed.set)
         await closed.wait()
-        await asyncio.get_running_loop().run_in_executor(None, broker.runtime.close)
+        await broker.runtime.stop()
         broker.logs.abandon()
 
     def restart(self) -> None:

@@ -355,7 +355,7 @@ def test_a_failed_write_takes_the_directory_offline_and_nothing_of_it_is_kept(
     log.flush()
     log.abandon()
     inner = world.fs
-    point = Point("pwrite", "*.log", "ottla.storage.log.segment.append")
+    point = Point("pwrite", "*.log", "ottla.storage.log.segment._write")
     world.fs = world.dir.fs = FaultyFileSystem(inner, Fault(point, 0, errno.EIO, written))
     log = world.load()
     with pytest.raises(StorageError) as failed:

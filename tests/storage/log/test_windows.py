@@ -13,8 +13,8 @@ from ottla.storage.fs import ColdPagesError, RealFileSystem
 from ottla.storage.log import reader as log_reader
 from ottla.storage.log import truncation
 from ottla.storage.log.log import Log
+from ottla.storage.log.log_slice import warm
 from ottla.storage.log.reader import Isolation
-from ottla.storage.log.slices import warm
 from ottla.storage.log.truncation import no_point_on_disk
 from ottla.storage.log.windows import WINDOW_BYTES, WindowCache, Windows
 from ottla.testing.disk import SimulatedDisk

@@ -53,9 +53,8 @@ class _Produce:
         self._entries: list[tuple[TopicPartition, Bytes]] = []  # to be appended
         self._places: list[int] = []  # where in the results each entry stands
         self._results: list[AppendResult] = []
-        self._has_valid_acks = (
-            request.acks in VALID_ACKS
-        )  # if not, that is told first, whatever the partition
+        # If not, that is told before anything about an internal topic.
+        self._has_valid_acks = request.acks in VALID_ACKS
         self._has_internal = False
         self._has_transactional = False
         self._is_waiting = False

@@ -16,7 +16,7 @@ from ottla.cluster.image import INTERNAL_TOPICS
 from ottla.names import TopicPartition
 from ottla.protocol import produce_kernel
 from ottla.protocol.errors import ErrorCode
-from ottla.records import gather_kernel, kernel
+from ottla.records import coalesce_kernel, kernel
 from ottla.storage.log.batch_run import MAX_BYTES, BatchRun
 
 
@@ -62,13 +62,13 @@ class ProduceRuns:
             return None
         result, partition, moved = appended
         count = run.count
-        stop = run.places[(count - 1) * gather_kernel.PLACE + gather_kernel.STOP]
+        stop = run.places[(count - 1) * coalesce_kernel.PLACE + coalesce_kernel.STOP]
         fill, head, middle, tail = answer_template(version, name or "", topic_id, index)
         start_offset, places, rows = result.log_start_offset, run.places, run.rows
         answers = [
             fill(
                 head,
-                places[number * gather_kernel.PLACE + gather_kernel.CORRELATION_ID],
+                places[number * coalesce_kernel.PLACE + coalesce_kernel.CORRELATION_ID],
                 middle,
                 rows[number * kernel.ROW + kernel.BASE_OFFSET],
                 -1,

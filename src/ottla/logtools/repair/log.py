@@ -25,7 +25,6 @@ from ottla.logtools.writing import (
     copy_aside,
     data_dir_of,
     finish_rewrites,
-    is_full,
     move_aside,
     quarantine_path,
     rewrite_log,
@@ -33,7 +32,7 @@ from ottla.logtools.writing import (
 )
 from ottla.storage import checkpoint, layout, losses
 from ottla.storage.checkpoint import replace_file
-from ottla.storage.fs import FileSystem
+from ottla.storage.fs import FileSystem, is_out_of_space
 from ottla.storage.losses import Loss
 
 _ROUNDS = 6  # names, batches, what follows from them; more only if something goes on changing
@@ -92,7 +91,7 @@ def mend(fs: FileSystem, plan: RepairPlan, now_ms: int, aside: str | None = None
         else:
             _mend_contents(fs, plan, now_ms, aside)
     except OSError as error:
-        if not is_full(error):
+        if not is_out_of_space(error):
             raise
         raise _no_space(fs, plan, aside) from error
 
@@ -147,7 +146,7 @@ def _note_if_there_is_room(
     try:
         repair_losses.note(fs, plan.partition.path, lost, now_ms)
     except OSError as error:
-        if aside is None or not is_full(error):
+        if aside is None or not is_out_of_space(error):
             raise
         return lost
     return []

@@ -1,4 +1,4 @@
-# What compact_kernel.py calls in offset_map_kernel.py without going through Python.
+# The functions of offset_map_kernel.py that are called in C, from there and from compact_kernel.py.
 
 from ottla.records.cleaning.ahead_kernel cimport Ahead
 
@@ -53,3 +53,17 @@ cdef class OffsetMap:
 cdef bint is_plain(long long[::1] row, Py_ssize_t column, int action) noexcept nogil
 
 cdef check_batches(data, shift, rows, start, count, actions)
+
+cdef int _rehash(
+    unsigned long long[::1] old,
+    unsigned long long old_slots,
+    unsigned long long[::1] new,
+    unsigned long long slots,
+) noexcept nogil
+
+cdef Py_ssize_t _find(
+    unsigned long long[::1] table,
+    unsigned long long slots,
+    unsigned long long hash0,
+    unsigned long long hash1,
+) noexcept nogil

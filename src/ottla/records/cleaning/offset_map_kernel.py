@@ -12,31 +12,17 @@ import cython
 from ottla.records.cleaning.ahead_kernel import siphash
 
 if cython.compiled:
+    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
+    from cython.cimports.ottla.records.cleaning import codes as clean
     from cython.cimports.ottla.records.cleaning.ahead_kernel import Ahead
+    from cython.cimports.ottla.records.numbers import LLONG_MAX
 else:
+    from ottla.records import codes
     from ottla.records import columns as col
+    from ottla.records.cleaning import codes as clean
     from ottla.records.cleaning.ahead_kernel import Ahead
-
-_EMPTY = cython.declare(cython.int, 2)
-_DROP = cython.declare(cython.int, 3)
-
-_DONE = cython.declare(cython.int, 0)
-_PACKED = cython.declare(cython.int, 1)
-_FULL = cython.declare(cython.int, 2)
-_BAD = cython.declare(cython.int, 4)
-
-# A row of scan() and its columns, as records/kernel.py has them.
-_CODEC = cython.declare(cython.longlong, 0x07)
-_HEADER = cython.declare(cython.Py_ssize_t, 61)
-
-_INT32_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-_INT64_MAX = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-
-# What ahead_kernel.py says of a record, and what is found here: that a later one has its key.
-_AHEAD = cython.declare(cython.Py_ssize_t, 64)
-_KEYED = cython.declare(cython.longlong, 2)
-_OLDER = cython.declare(cython.longlong, 3)
+    from ottla.records.numbers import LLONG_MAX
 
 _SLOT_WORDS = 3
 _FIRST_SLOTS = 1 << 12
@@ -52,13 +38,7 @@ def _home(slots: cython.ulonglong, hash0: cython.ulonglong) -> cython.Py_ssize_t
     return ((hash0 >> 32) * slots >> 32) * 3
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _find(
-    table: cython.ulonglong[::1], slots: cython.ulonglong, hash0: cython.ulonglong, hash1: cython.ulonglong
-) -> cython.Py_ssize_t:
+def _find(table, slots, hash0, hash1):
     """The first word of the slot that has this hash, or of the free one where it belongs."""
     at: cython.Py_ssize_t = _home(slots, hash0)
     end: cython.Py_ssize_t = slots * 3
@@ -69,15 +49,7 @@ def _find(
     return at
 
 
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _rehash(
-    old: cython.ulonglong[::1],
-    old_slots: cython.ulonglong,
-    new: cython.ulonglong[::1],
-    slots: cython.ulonglong,
-) -> cython.int:
+def _rehash(old, old_slots, new, slots):
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = old_slots * 3
     to: cython.Py_ssize_t
@@ -91,16 +63,13 @@ def _rehash(
     return 0
 
 
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def is_plain(row: cython.longlong[::1], column: cython.Py_ssize_t, action: cython.int) -> cython.bint:
+def is_plain(row, column, action):
     """Whether the action can be done where the batch lies. To empty a batch, its records need not be opened."""
-    return row[column + col.MAGIC] == 2 and (action == _EMPTY or not row[column + col.ATTRIBUTES] & _CODEC)
+    return row[column + col.MAGIC] == 2 and (
+        action == clean.EMPTY or not row[column + col.ATTRIBUTES] & codes.CODEC_MASK
+    )
 
 
-@cython.cclass
 class OffsetMap:
     """The last offset of each key, and the records that are held against it."""
 
@@ -109,7 +78,7 @@ class OffsetMap:
         self._load_factor = load_factor
         self._entries = 0
         self.ahead = Ahead(key0, key1)
-        self._touched = memoryview(bytearray(8 * _AHEAD)).cast("Q")
+        self._touched = memoryview(bytearray(8 * clean.READ_AHEAD)).cast("Q")
         self._slots = min(self._max_slots, _FIRST_SLOTS)
         self._table = _new_table(self._slots)
 
@@ -128,8 +97,7 @@ class OffsetMap:
         offset: cython.longlong = self._table[_find(self._table, self._slots, hash0, hash1) + 2]
         return offset - 1
 
-    @cython.cfunc
-    def _grow(self) -> cython.bint:
+    def _grow(self):
         """Make room; False where the largest size is reached."""
         if self._slots >= self._max_slots:
             return False
@@ -143,20 +111,7 @@ class OffsetMap:
         self._slots = slots
         return True
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def read_ahead(
-        self,
-        view: cython.const[cython.uchar][::1],
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        count: cython.Py_ssize_t,
-        base_offset: cython.longlong,
-        base_timestamp: cython.longlong,
-        low: cython.longlong,
-        high: cython.longlong,
-    ) -> cython.Py_ssize_t:
+    def read_ahead(self, view, at, end, count, base_offset, base_timestamp, low, high):
         """Ahead.read, with the memory that its hashes point to on its way.
 
         The places that they have in the table are touched in a loop that does nothing else, so that the memory is
@@ -174,10 +129,7 @@ class OffsetMap:
                 touched[index] = table[_home(slots, hashes[index * 2]) + 2]
         return at
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def look_up(self, count: cython.Py_ssize_t) -> cython.int:
+    def look_up(self, count):
         """Mark those of the records read ahead of which a later one has the key."""
         slot: cython.Py_ssize_t
         index: cython.Py_ssize_t
@@ -187,26 +139,14 @@ class OffsetMap:
         hashes: cython.ulonglong[::1] = self.ahead.hashes
         table: cython.ulonglong[::1] = self._table
         for index in range(count):
-            if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] == _KEYED:
+            if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] == clean.KEYED:
                 slot = _find(table, slots, hashes[index * 2], hashes[index * 2 + 1])
                 last = table[slot + 2]
                 if last != 0 and rows[index * col.AHEAD_ROW + col.AHEAD_OFFSET] + 1 < last:
-                    rows[index * col.AHEAD_ROW + col.AHEAD_KIND] = _OLDER
+                    rows[index * col.AHEAD_ROW + col.AHEAD_KIND] = clean.OLDER
         return 0
 
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _put_records(
-        self,
-        view: cython.const[cython.uchar][::1],
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        count: cython.longlong,
-        base_offset: cython.longlong,
-        first_offset: cython.longlong,
-        limit: cython.longlong,
-    ) -> cython.int:
+    def _put_records(self, view, at, end, count, base_offset, first_offset, limit):
         """Enter the keys of one batch: DONE, FULL or BAD."""
         slot: cython.Py_ssize_t
         some: cython.Py_ssize_t
@@ -215,23 +155,23 @@ class OffsetMap:
         hashes: cython.ulonglong[::1] = self.ahead.hashes
         table: cython.ulonglong[::1] = self._table
         while count > 0:
-            some = min(count, _AHEAD)
-            at = self.read_ahead(view, at, end, some, base_offset, 0, first_offset, _INT64_MAX)
+            some = min(count, clean.READ_AHEAD)
+            at = self.read_ahead(view, at, end, some, base_offset, 0, first_offset, LLONG_MAX)
             if at < 0:
-                return _BAD
+                return clean.BAD
             for index in range(some):
-                if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] != _KEYED:
+                if rows[index * col.AHEAD_ROW + col.AHEAD_KIND] != clean.KEYED:
                     continue
                 slot = _find(table, self._slots, hashes[index * 2], hashes[index * 2 + 1])
                 if table[slot + 2] == 0:
                     if self._entries >= limit:
-                        return _FULL
+                        return clean.FULL
                     self._entries += 1
                     table[slot] = hashes[index * 2]
                     table[slot + 1] = hashes[index * 2 + 1]
                 table[slot + 2] = rows[index * col.AHEAD_ROW + col.AHEAD_OFFSET] + 1
             count -= some
-        return _DONE if at == end else _BAD
+        return clean.DONE if at == end else clean.BAD
 
     def put_rows(
         self,
@@ -247,49 +187,35 @@ class OffsetMap:
         view: cython.const[cython.uchar][::1] = data
         row: cython.longlong[::1] = rows
         action: cython.const[cython.uchar][::1] = actions
-        status: cython.int = _FULL
+        status: cython.int = clean.FULL
         # A pass ends before a batch once the map is loaded, and inside one only if it would have no free slot left.
         soft: cython.longlong
         hard: cython.longlong
-        while start < count and status == _FULL:
+        while start < count and status == clean.FULL:
             soft = int(self._slots * self._load_factor)
             hard = self._slots - self._slots // 32 - 1
-            status = _DONE
+            status = clean.DONE
             with cython.nogil:
-                while start < count and status == _DONE:
+                while start < count and status == clean.DONE:
                     status = self._put_row(
                         view, shift, row, start * col.ROW, action[start], first_offset, soft, hard
                     )
-                    start += status == _DONE
-            if status == _FULL and not self._grow():
+                    start += status == clean.DONE
+            if status == clean.FULL and not self._grow():
                 break
-        return start, (_DONE if start == count else status)
+        return start, (clean.DONE if start == count else status)
 
-    @cython.cfunc
-    @cython.inline
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _put_row(
-        self,
-        view: cython.const[cython.uchar][::1],
-        shift: cython.longlong,
-        row: cython.longlong[::1],
-        column: cython.Py_ssize_t,
-        action: cython.int,
-        first_offset: cython.longlong,
-        soft: cython.longlong,
-        hard: cython.longlong,
-    ) -> cython.int:
+    def _put_row(self, view, shift, row, column, action, first_offset, soft, hard):
         start: cython.Py_ssize_t = row[column + col.POSITION] - shift
-        if action == _DROP or row[column + col.LAST_OFFSET] < first_offset:
-            return _DONE
+        if action == clean.DROP or row[column + col.LAST_OFFSET] < first_offset:
+            return clean.DONE
         if not is_plain(row, column, action):
-            return _PACKED
+            return clean.PACKED
         if self._entries >= soft:
-            return _FULL
+            return clean.FULL
         return self._put_records(
             view,
-            start + _HEADER,
+            start + codes.HEADER_SIZE,
             start + row[column + col.SIZE],
             row[column + col.COUNT],
             row[column + col.BASE_OFFSET],
@@ -303,7 +229,6 @@ def _new_table(slots):
     return memoryview(bytearray(8 * _SLOT_WORDS * slots)).cast("Q")
 
 
-@cython.cfunc
 def check_batches(data, shift, rows, start, count, actions):
     """Every batch that the rows name lies within the data."""
     if start < 0 or count < 0 or count > len(rows) // col.ROW or count > len(actions):
@@ -314,10 +239,10 @@ def check_batches(data, shift, rows, start, count, actions):
     at: cython.Py_ssize_t
     size: cython.longlong
     least: cython.longlong
-    for at in range(0, count * 16, 16):
+    for at in range(0, count * col.ROW, col.ROW):
         size = row[at + col.SIZE]
-        least = _HEADER if row[at + col.MAGIC] == 2 else 26
+        least = codes.HEADER_SIZE if row[at + col.MAGIC] == 2 else codes.LEGACY_SIZE
         if row[at + col.POSITION] < low or size < least or size > high - row[at + col.POSITION]:
             raise ValueError("a row names bytes that do not lie within the data")
-        if row[at + col.COUNT] < -1 or row[at + col.COUNT] > _INT32_MAX:
+        if row[at + col.COUNT] < -1 or row[at + col.COUNT] > codes.INT32_MAX:
             raise ValueError(f"a batch cannot hold {row[at + col.COUNT]} records")

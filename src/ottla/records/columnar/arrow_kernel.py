@@ -10,14 +10,15 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
+    from cython.cimports.ottla.records.numbers import copy_bytes, overflows, read_int32
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_field, read_record
-    from cython.cimports.ottla.records.varint_kernel import overflows
 else:
+    from ottla.records import codes
     from ottla.records import columns as col
+    from ottla.records.numbers import copy_bytes, overflows, read_int32
     from ottla.records.record_kernel import check_bounds, read_field, read_record
-    from ottla.records.varints import overflows
 
 DONE, FULL, PACKED, BAD, PAST = range(5)
 KEY, VALUE, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, HEADERS = 1, 2, 4, 8, 16, 32
@@ -35,48 +36,8 @@ _TIMESTAMP = cython.declare(cython.int, 8)
 _TIMESTAMP_TYPE = cython.declare(cython.int, 16)
 _HEADERS = cython.declare(cython.int, 32)
 
-# A row of scan() and its columns, as records/kernel.py has them.
-
-_CODEC = cython.declare(cython.longlong, 0x07)
-_LOG_APPEND_TIME = cython.declare(cython.longlong, 0x08)
-_TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
-_CONTROL = cython.declare(cython.longlong, 0x20)
-_HEADER = cython.declare(cython.Py_ssize_t, 61)
-
-_SIGN = cython.declare(cython.longlong, 0x80000000)
 _MICROSECONDS = cython.declare(cython.longlong, 1000)
 _LAST_MILLISECOND = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF // 1000)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = view[at]
-    value = value * 256 + view[at + 1]
-    value = value * 256 + view[at + 2]
-    value = value * 256 + view[at + 3]
-    return value - ((value & _SIGN) << 1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    view: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    size: cython.longlong,
-    out: cython.uchar[::1],
-    to: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Copy `size` bytes (none if it is negative) to `to`; the position after them there."""
-    if size <= 0:
-        return to
-    if cython.compiled:
-        memcpy(cython.address(out[to]), cython.address(view[start]), size)
-    else:
-        out[to : to + size] = view[start : start + size]
-    return to + size
 
 
 @cython.cfunc
@@ -87,14 +48,7 @@ def _set_bit(bits: cython.uchar[::1], index: cython.Py_ssize_t) -> cython.int:
     return 0
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def _is_aborted(
-    aborted: cython.longlong[::1],
-    count: cython.Py_ssize_t,
-    producer_id: cython.longlong,
-    offset: cython.longlong,
-) -> cython.bint:
+def _is_aborted(aborted, count, producer_id, offset):
     """Whether the last transaction of the producer that begins at or before `offset` still runs there."""
     low: cython.Py_ssize_t = 0
     high: cython.Py_ssize_t = count
@@ -112,49 +66,7 @@ def _is_aborted(
     return aborted[3 * low - 1] >= offset
 
 
-@cython.cclass
 class Columns:
-    _mask: cython.int
-    _from_offset: cython.longlong
-    _to_offset: cython.longlong
-    _room: cython.Py_ssize_t
-    _header_room: cython.Py_ssize_t
-    _rows: cython.Py_ssize_t
-    _offsets: cython.longlong[::1]
-    _timestamps: cython.longlong[::1]
-    _types: cython.int[::1]
-    _key_ends: cython.int[::1]
-    _key_bits: cython.uchar[::1]
-    _keys: cython.uchar[::1]
-    _key_bytes: cython.Py_ssize_t
-    _value_ends: cython.int[::1]
-    _value_bits: cython.uchar[::1]
-    _values: cython.uchar[::1]
-    _value_bytes: cython.Py_ssize_t
-    _list_ends: cython.int[::1]
-    _list_bits: cython.uchar[::1]
-    _name_ends: cython.int[::1]
-    _names: cython.uchar[::1]
-    _name_bytes: cython.Py_ssize_t
-    _data_ends: cython.int[::1]
-    _data_bits: cython.uchar[::1]
-    _data: cython.uchar[::1]
-    _data_bytes: cython.Py_ssize_t
-    _headers: cython.Py_ssize_t
-    _null_keys: cython.Py_ssize_t
-    _null_values: cython.Py_ssize_t
-    _null_lists: cython.Py_ssize_t
-    _null_data: cython.Py_ssize_t
-    _plain_names: cython.bint
-    # Where a batch that did not fit goes on: the position of its next record (0: at its start), records before that.
-    _resume_at: cython.Py_ssize_t
-    _resume_found: cython.longlong
-    # What the record that did not fit needs.
-    _key_need: cython.longlong
-    _value_need: cython.longlong
-    _header_need: cython.longlong
-    _header_bytes_need: cython.longlong
-
     def __init__(self, mask: cython.int, from_offset: cython.longlong, to_offset: cython.longlong):
         self._mask = mask
         self._from_offset = from_offset
@@ -168,31 +80,12 @@ class Columns:
     def renew(self, room: cython.Py_ssize_t, header_room: cython.Py_ssize_t, views: tuple):
         """Begin anew in other buffers; where a batch goes on stays known."""
         (
-            offsets,
-            timestamps,
-            types,
-            key_ends,
-            key_bits,
-            keys,
-            value_ends,
-            value_bits,
-            values,
-            list_ends,
-            list_bits,
-            name_ends,
-            names,
-            data_ends,
-            data_bits,
-            data,
-        ) = views
+            self._offsets, self._timestamps, self._types, self._key_ends, self._key_bits, self._keys, self._value_ends,
+            self._value_bits, self._values, self._list_ends, self._list_bits, self._name_ends, self._names,
+            self._data_ends, self._data_bits, self._data,
+        ) = views  # fmt: skip
         self._room = room
         self._header_room = header_room
-        self._offsets, self._timestamps, self._types = offsets, timestamps, types
-        self._key_ends, self._key_bits, self._keys = key_ends, key_bits, keys
-        self._value_ends, self._value_bits, self._values = value_ends, value_bits, values
-        self._list_ends, self._list_bits = list_ends, list_bits
-        self._name_ends, self._names = name_ends, names
-        self._data_ends, self._data_bits, self._data = data_ends, data_bits, data
         self._rows = self._headers = 0
         self._key_bytes = self._value_bytes = self._name_bytes = self._data_bytes = 0
         self._null_keys = self._null_values = self._null_lists = self._null_data = 0
@@ -233,19 +126,19 @@ class Columns:
             at: cython.Py_ssize_t = index * col.ROW
             attributes: cython.longlong = row[at + col.ATTRIBUTES]
             v2: cython.bint = row[at + col.MAGIC] == 2
-            if row[at + col.LAST_OFFSET] < self._from_offset or (v2 and attributes & _CONTROL):
+            if row[at + col.LAST_OFFSET] < self._from_offset or (v2 and attributes & codes.CONTROL):
                 index += 1
                 continue
-            if row[at + col.BASE_OFFSET] >= self._to_offset and (v2 or not attributes & _CODEC):
+            if row[at + col.BASE_OFFSET] >= self._to_offset and (v2 or not attributes & codes.CODEC_MASK):
                 return index, _PAST
             if (
                 v2
-                and attributes & _TRANSACTIONAL
+                and attributes & codes.TRANSACTIONAL
                 and _is_aborted(gone, gone_count, row[at + col.PRODUCER_ID], row[at + col.BASE_OFFSET])
             ):
                 index += 1
                 continue
-            if attributes & _CODEC:
+            if attributes & codes.CODEC_MASK:
                 return index, _PACKED
             start: cython.Py_ssize_t = row[at + col.POSITION] - shift
             check_bounds(start, start + row[at + col.SIZE], len(buf))
@@ -259,7 +152,7 @@ class Columns:
                     start,
                     0,
                     row[at + col.MAX_TIMESTAMP],
-                    row[at + col.ATTRIBUTES] & _LOG_APPEND_TIME,
+                    row[at + col.ATTRIBUTES] & codes.LOG_APPEND_TIME,
                 )
             if status != _DONE:
                 return index, status
@@ -291,7 +184,7 @@ class Columns:
             check_bounds(start, start + row[at + col.SIZE], len(buf))
             if (
                 row[at + col.MAGIC] != magic
-                or row[at + col.ATTRIBUTES] & _CODEC
+                or row[at + col.ATTRIBUTES] & codes.CODEC_MASK
                 or overflows(row[at + col.BASE_OFFSET], offset_shift)
             ):
                 return index, _BAD
@@ -323,21 +216,13 @@ class Columns:
             raise ValueError("rows are too short")
         return self._records(view, start, end, row, index * col.ROW)
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _batch(
-        self,
-        view: cython.const[cython.uchar][::1],
-        row: cython.longlong[::1],
-        at: cython.Py_ssize_t,
-        start: cython.Py_ssize_t,
-    ) -> cython.int:
+    def _batch(self, view, row, at, start):
         """All records of the uncompressed batch at `start`, or the rest of them."""
         found: cython.longlong
         position: cython.Py_ssize_t
         status: cython.int
         end: cython.Py_ssize_t = start + row[at + col.SIZE]
-        first: cython.Py_ssize_t = start + (self._resume_at if self._resume_at else _HEADER)
+        first: cython.Py_ssize_t = start + (self._resume_at if self._resume_at else codes.HEADER_SIZE)
         found, position, status = self._records(view, first, end, row, at)
         found += self._resume_found
         if status == _FULL:
@@ -350,17 +235,7 @@ class Columns:
             return _BAD
         return _DONE
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    @cython.returns((cython.longlong, cython.Py_ssize_t, cython.int))
-    def _records(
-        self,
-        view: cython.const[cython.uchar][::1],
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        row: cython.longlong[::1],
-        to: cython.Py_ssize_t,
-    ):
+    def _records(self, view, at, end, row, to):
         """The records in [at, end): (how many were passed, position after the last, DONE / FULL / PACKED / BAD).
 
         PACKED: the record at that position is not all there."""
@@ -379,7 +254,7 @@ class Columns:
         base_offset: cython.longlong = row[to + col.BASE_OFFSET]
         base_timestamp: cython.longlong = row[to + col.BASE_TIMESTAMP]
         stamp: cython.longlong = row[to + col.MAX_TIMESTAMP]
-        kind: cython.int = 1 if row[to + col.ATTRIBUTES] & _LOG_APPEND_TIME else 0
+        kind: cython.int = 1 if row[to + col.ATTRIBUTES] & codes.LOG_APPEND_TIME else 0
         while at < end:
             after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
                 read_record(view, at, end)
@@ -401,18 +276,7 @@ class Columns:
             at = after
         return found, at, _DONE
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _message(
-        self,
-        view: cython.const[cython.uchar][::1],
-        row: cython.longlong[::1],
-        at: cython.Py_ssize_t,
-        start: cython.Py_ssize_t,
-        offset_shift: cython.longlong,
-        timestamp: cython.longlong,
-        is_stamped: cython.longlong,
-    ) -> cython.int:
+    def _message(self, view, row, at, start, offset_shift, timestamp, is_stamped):
         """The one record of a plain message of magic 0 or 1."""
         offset: cython.longlong = row[at + col.BASE_OFFSET] + offset_shift
         if offset < self._from_offset or offset >= self._to_offset:
@@ -422,13 +286,13 @@ class Columns:
         key: cython.Py_ssize_t = start + (22 if old else 30)
         if end - key < 4:
             return _BAD
-        key_size: cython.longlong = _int32(view, key - 4)
+        key_size: cython.longlong = read_int32(view, key - 4)
         value: cython.Py_ssize_t = key + 4
         if key_size < -1 or key_size > end - value:
             return _BAD
         if key_size > 0:
             value += key_size
-        value_size: cython.longlong = _int32(view, value - 4)
+        value_size: cython.longlong = read_int32(view, value - 4)
         if value_size < -1 or (value_size if value_size > 0 else 0) != end - value:
             return _BAD
         kind: cython.int = 1 if is_stamped else 0
@@ -442,16 +306,7 @@ class Columns:
         self._rows += 1
         return _DONE
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
-    def _fits(
-        self,
-        key_size: cython.longlong,
-        value_size: cython.longlong,
-        header_count: cython.longlong,
-        header_bytes: cython.longlong,
-    ) -> cython.bint:
+    def _fits(self, key_size, value_size, header_count, header_bytes):
         fits: cython.bint = self._rows < self._room
         if self._mask & _KEY:
             fits = fits and self._key_bytes + key_size <= self._keys.shape[0]
@@ -471,20 +326,7 @@ class Columns:
             self._header_bytes_need = header_bytes
         return fits
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
-    def _put(
-        self,
-        view: cython.const[cython.uchar][::1],
-        offset: cython.longlong,
-        timestamp: cython.longlong,
-        kind: cython.int,
-        key: cython.Py_ssize_t,
-        key_size: cython.longlong,
-        value: cython.Py_ssize_t,
-        value_size: cython.longlong,
-    ) -> cython.int:
+    def _put(self, view, offset, timestamp, kind, key, key_size, value, value_size):
         to: cython.Py_ssize_t = self._rows
         mask: cython.int = self._mask
         if mask & _OFFSET:
@@ -500,28 +342,20 @@ class Columns:
         if mask & _KEY:
             if key_size >= 0:
                 _set_bit(self._key_bits, to)
-                self._key_bytes = _copy(view, key, key_size, self._keys, self._key_bytes)
+                self._key_bytes = copy_bytes(view, key, key_size, self._keys, self._key_bytes)
             else:
                 self._null_keys += 1
             self._key_ends[to + 1] = self._key_bytes
         if mask & _VALUE:
             if value_size >= 0:
                 _set_bit(self._value_bits, to)
-                self._value_bytes = _copy(view, value, value_size, self._values, self._value_bytes)
+                self._value_bytes = copy_bytes(view, value, value_size, self._values, self._value_bytes)
             else:
                 self._null_values += 1
             self._value_ends[to + 1] = self._value_bytes
         return 0
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _put_headers(
-        self,
-        view: cython.const[cython.uchar][::1],
-        at: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        count: cython.longlong,
-    ) -> cython.int:
+    def _put_headers(self, view, at, end, count):
         """The record's headers; one without any has null, not an empty list, as Spark's Kafka source has it."""
         size: cython.longlong
         start: cython.Py_ssize_t
@@ -535,12 +369,12 @@ class Columns:
             for index in range(start, start + size):
                 if view[index] >= 0x80:
                     self._plain_names = False
-            self._name_bytes = _copy(view, start, size, self._names, self._name_bytes)
+            self._name_bytes = copy_bytes(view, start, size, self._names, self._name_bytes)
             self._name_ends[self._headers + 1] = self._name_bytes
             size, start, at = read_field(view, at, end)
             if size >= 0:
                 _set_bit(self._data_bits, self._headers)
-                self._data_bytes = _copy(view, start, size, self._data, self._data_bytes)
+                self._data_bytes = copy_bytes(view, start, size, self._data, self._data_bytes)
             else:
                 self._null_data += 1
             self._data_ends[self._headers + 1] = self._data_bytes

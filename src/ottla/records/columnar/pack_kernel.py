@@ -12,10 +12,9 @@ from array import array
 import cython
 
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
-    from cython.cimports.ottla.records.varint_kernel import varint_size, zigzag
+    from cython.cimports.ottla.records.numbers import copy_bytes, put_varint, varint_size
 else:
-    from ottla.records.varints import varint_size, zigzag
+    from ottla.records.numbers import copy_bytes, put_varint, varint_size
 
 _SEED = cython.declare(cython.uint, 0x9747B28C)
 _MIX = cython.declare(cython.uint, 0x5BD1E995)
@@ -134,40 +133,6 @@ def group_rows(numbers: cython.const[cython.int][::1], order: cython.int[::1], e
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _put_number(out: cython.uchar[::1], at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    bits: cython.ulonglong = zigzag(value)
-    while bits >= 0x80:
-        out[at] = bits & 0x7F | 0x80
-        bits >>= 7
-        at += 1
-    out[at] = bits
-    return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_bytes(
-    out: cython.uchar[::1],
-    at: cython.Py_ssize_t,
-    data: cython.const[cython.uchar][::1],
-    start: cython.Py_ssize_t,
-    size: cython.longlong,
-) -> cython.Py_ssize_t:
-    """A length and the bytes; -1 is null."""
-    at = _put_number(out, at, size)
-    if size > 0:
-        if cython.compiled:
-            memcpy(cython.address(out[at]), cython.address(data[start]), size)
-        else:
-            out[at : at + size] = data[start : start + size]
-        at += size
-    return at
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _size_at(
     valid: cython.const[cython.uchar][::1],
     has_nulls: cython.bint,
@@ -179,31 +144,8 @@ def _size_at(
     return offsets[row + 1] - offsets[row]
 
 
-@cython.cclass
 class Packer:
     """Rows of one Arrow batch, ready to be written as records."""
-
-    _key_nulls: cython.bint
-    _key_valid: cython.const[cython.uchar][::1]
-    _key_offsets: cython.const[cython.int][::1]
-    _keys: cython.const[cython.uchar][::1]
-    _value_nulls: cython.bint
-    _value_valid: cython.const[cython.uchar][::1]
-    _value_offsets: cython.const[cython.int][::1]
-    _values: cython.const[cython.uchar][::1]
-    _has_headers: cython.bint
-    _list_nulls: cython.bint
-    _list_valid: cython.const[cython.uchar][::1]
-    _lists: cython.const[cython.int][::1]
-    _name_offsets: cython.const[cython.int][::1]
-    _names: cython.const[cython.uchar][::1]
-    _header_nulls: cython.bint
-    _header_valid: cython.const[cython.uchar][::1]
-    _header_offsets: cython.const[cython.int][::1]
-    _headers: cython.const[cython.uchar][::1]
-    _has_times: cython.bint
-    _times: cython.const[cython.longlong][::1]
-    _base_time: cython.longlong
 
     def __init__(self, keys, values, headers, times=None):
         self._has_times = times is not None
@@ -229,22 +171,15 @@ class Packer:
             self._header_offsets = contents[1]
             self._headers = contents[2] if len(contents[2]) else _EMPTY
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _headers_of(self, row: cython.Py_ssize_t) -> cython.longlong:
+    def _headers_of(self, row):
         if not self._has_headers or _is_null(self._list_valid, self._list_nulls, row):
             return 0
         return self._lists[row + 1] - self._lists[row]
 
-    @cython.cfunc
-    @cython.inline
-    @cython.exceptval(check=False)
-    def _time_delta(self, row: cython.Py_ssize_t) -> cython.longlong:
+    def _time_delta(self, row):
         return self._times[row] - self._base_time if self._has_times else 0
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _body_size(self, row: cython.Py_ssize_t, delta: cython.longlong) -> cython.longlong:
+    def _body_size(self, row, delta):
         size: cython.longlong
         at: cython.Py_ssize_t
         count: cython.longlong = self._headers_of(row)
@@ -262,29 +197,27 @@ class Packer:
                 body += varint_size(size) + (size if size > 0 else 0)
         return body
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _put(
-        self, out: cython.uchar[::1], at: cython.Py_ssize_t, row: cython.Py_ssize_t, delta: cython.longlong
-    ) -> cython.Py_ssize_t:
+    def _put(self, out, at, row, delta):
         size: cython.longlong
         header: cython.Py_ssize_t
         count: cython.longlong = self._headers_of(row)
-        at = _put_number(out, at, self._body_size(row, delta))
+        at = put_varint(out, at, self._body_size(row, delta))
         out[at] = 0  # attributes
-        at = _put_number(out, at + 1, self._time_delta(row))
-        at = _put_number(out, at, delta)
+        at = put_varint(out, at + 1, self._time_delta(row))
+        at = put_varint(out, at, delta)
         size = _size_at(self._key_valid, self._key_nulls, self._key_offsets, row)
-        at = _put_bytes(out, at, self._keys, self._key_offsets[row], size)
+        at = copy_bytes(self._keys, self._key_offsets[row], size, out, put_varint(out, at, size))
         size = _size_at(self._value_valid, self._value_nulls, self._value_offsets, row)
-        at = _put_bytes(out, at, self._values, self._value_offsets[row], size)
-        at = _put_number(out, at, count)
+        at = copy_bytes(self._values, self._value_offsets[row], size, out, put_varint(out, at, size))
+        at = put_varint(out, at, count)
         if count:
             for header in range(self._lists[row], self._lists[row + 1]):
                 size = self._name_offsets[header + 1] - self._name_offsets[header]
-                at = _put_bytes(out, at, self._names, self._name_offsets[header], size)
+                at = copy_bytes(self._names, self._name_offsets[header], size, out, put_varint(out, at, size))
                 size = _size_at(self._header_valid, self._header_nulls, self._header_offsets, header)
-                at = _put_bytes(out, at, self._headers, self._header_offsets[header], size)
+                at = copy_bytes(
+                    self._headers, self._header_offsets[header], size, out, put_varint(out, at, size)
+                )
         return at
 
     def pack(

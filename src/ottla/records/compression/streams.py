@@ -54,9 +54,8 @@ def decompress(
     codec: Codec, data: Buffer, max_output_bytes: int, *, lz4_legacy_checksum: bool = False
 ) -> bytes | bytearray:
     """All of it, or DecompressionLimitError as soon as it grows past `max_output_bytes`."""
-    piece_bytes = min(
-        max_output_bytes + 1, _PIECE_BYTES
-    )  # one byte more than the cap tells that it is passed
+    # One byte more than the limit tells that it is passed.
+    piece_bytes = min(max_output_bytes + 1, _PIECE_BYTES)
     pieces = _pieces(codec, memoryview(data), piece_bytes, max_output_bytes, lz4_legacy_checksum)
     first = next(pieces, b"")
     second = next(pieces, None)

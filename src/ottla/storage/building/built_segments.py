@@ -9,6 +9,7 @@ from ottla.errors import CorruptRecordError
 from ottla.records import batch, kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
+from ottla.storage.log import rebuilding
 from ottla.storage.log.segment import MAX_RELATIVE_OFFSET, Segment
 from ottla.storage.scan import ROWS
 
@@ -30,7 +31,7 @@ class BuiltSegments:
 
     def _begin(self) -> None:
         segment = Segment(self._fs, self._directory, self.end_offset, self._config)
-        segment.begin_rebuild(self._config)
+        rebuilding.begin(segment, self._config)
         segment.file.truncate(0)  # what an earlier attempt may have left
         self.segments.append(segment)
 
@@ -59,11 +60,11 @@ class BuiltSegments:
                 self._roll()
                 continue
             segment.file.pwrite(memoryview(data)[at:end], segment.size)
-            segment.index_recovered(self._rows, count, segment.size + end - at)
+            rebuilding.add(segment, self._rows, count, segment.size + end - at)
             at = end
 
     def _roll(self) -> None:
-        self.segments[-1].end_rebuild()
+        rebuilding.end(self.segments[-1])
         self._begin()
 
     def _number(self, data: bytearray, shift: int, count: int) -> None:
@@ -81,7 +82,7 @@ class BuiltSegments:
         """Everything is on disk when this returns."""
         for segment in self.segments:
             if segment.writable:
-                segment.end_rebuild()
+                rebuilding.end(segment)
             segment.sync()
             segment.close()
         self._fs.sync_dir(self._directory)

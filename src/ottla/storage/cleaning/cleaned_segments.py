@@ -13,6 +13,7 @@ from ottla.records import kernel
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem
 from ottla.storage.indexes.txn_index import AbortedTxn
+from ottla.storage.log import rebuilding
 from ottla.storage.log.segment import Segment
 from ottla.storage.scan import ROWS
 
@@ -36,7 +37,7 @@ class CleanedSegments:
     def _begin(self, base_offset: int) -> None:
         segment = Segment(self._fs, self._directory, base_offset, self._config, marker=layout.CLEANED)
         segment.delete()  # what an earlier attempt may have left
-        segment.begin_rebuild(self._config)
+        rebuilding.begin(segment, self._config)
         _ = segment.file
         self._segments.append(segment)
 
@@ -63,11 +64,11 @@ class CleanedSegments:
             segment = self._segments[-1]
             count, end, _ = kernel.scan(self.buffer, at, self.used, self._rows, 0, segment.size - at)
             if segment.size + end - at > _MAX_SEGMENT_BYTES:
-                segment.end_rebuild()
+                rebuilding.end(segment)
                 self._begin(self._rows[kernel.BASE_OFFSET])
                 continue
             segment.file.pwrite(self.buffer[at:end], segment.size)
-            segment.index_recovered(self._rows, count, segment.size + end - at)
+            rebuilding.add(segment, self._rows, count, segment.size + end - at)
             at = end
         self.used = 0
 
@@ -75,7 +76,7 @@ class CleanedSegments:
         """Everything is on disk when this returns."""
         self._write_out()
         for segment in self._segments:
-            segment.end_rebuild()
+            rebuilding.end(segment)
             segment.sync()
             segment.close()
         return self._segments

@@ -40,9 +40,8 @@ class CleaningJob(NamedTuple):
     end_offset: int  # what lies from here on is left alone; a segment's base
     aborted_later: list[AbortedTxn]  # by markers that lie behind it
     last_data_offsets: set[int]  # of active producers: the batch that ends there has their last sequence
-    marker_epochs: dict[
-        int, int
-    ]  # of active producers without such a batch: the epoch that only a marker has
+    # Of active producers without such a batch: the epoch that only a marker has.
+    marker_epochs: dict[int, int]
     now_ms: int
     hash_key: tuple[int, int]
 
@@ -230,9 +229,8 @@ class Cleaner:
         for number in self._special_rows(window, offsets):
             row = number * kernel.ROW
             attributes, last_offset = rows[row + kernel.ATTRIBUTES], rows[row + kernel.LAST_OFFSET]
-            keep = (
-                last_offset == self._source.end_offset - 1
-            )  # so that the end of what is cleaned stays known
+            # The last batch stays, so that the end of what is cleaned stays known.
+            keep = last_offset == self._source.end_offset - 1
             if attributes & batch.CONTROL and rows[row + kernel.MAGIC] == batch.MAGIC_V2:
                 self._actions[number] = self._decide_for_marker(window, number, keep, txns, new)
                 continue

@@ -120,10 +120,8 @@ class SparseIndex:
         if entries == 0:
             return -1
         size = self.ENTRY_SIZE
-        low, high = (
-            -1,
-            (entries - 1) // _PAGE + 1,
-        )  # the first key of `low` is at or below the target, that of `high` is not
+        # Pages: the first key of `low` is at or below the target, that of `high` is not.
+        low, high = -1, (entries - 1) // _PAGE + 1
         number = self._guess(target, entries)
         is_first = True
         while high - low > 1:

@@ -16,7 +16,7 @@ from ottla.errors import CorruptRecordError
 from ottla.names import Bytes
 from ottla.records import kernel
 from ottla.storage.fs import ColdPagesError, File, FileSystem
-from ottla.storage.log.slices import READ_AHEAD_BYTES, cut_from_outside, warm
+from ottla.storage.log.log_slice import READ_AHEAD_BYTES, cut_from_outside, warm
 
 # A step reads this much at once: most batches that follow an index entry begin within it.
 LOOKUP_BYTES: Final = 4096 + 64

@@ -11,20 +11,18 @@ start and end: all below it is known to be on disk.
 from __future__ import annotations
 
 import uuid
-from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.config import LogConfig
 from ottla.errors import (
     OffsetOutOfRangeError,
-    OutOfOrderSequenceError,
     RecordBatchTooLargeError,
     StorageError,
     UnexpectedAppendOffsetError,
 )
 from ottla.names import Bytes, TopicPartition
-from ottla.records import batch, control, gather_kernel, kernel
+from ottla.records import batch, coalesce_kernel, kernel
 from ottla.runtime import Runtime
 from ottla.storage import layout
 from ottla.storage.fs import empty_file, is_full
@@ -40,7 +38,7 @@ from ottla.storage.log.validation import Origin, Validated
 from ottla.storage.log_dir import LogDir
 from ottla.storage.losses import Loss
 from ottla.storage.producers import snapshots
-from ottla.storage.producers.state import NO_OFFSET, BatchSummary, ProducerState
+from ottla.storage.producers.state import BatchSummary, ProducerState
 
 _MANY_PRODUCERS = 500  # whose snapshot takes a few milliseconds
 
@@ -91,9 +89,8 @@ class Log:
         self._active = segments.active
         self._active.roll_jitter_ms = self._jitter_ms()
         self.use_handles(handles or HandlePool())
-        self._deletions: list[
-            tuple[int, Segment]
-        ] = []  # (when, what): files renamed and waiting to be unlinked
+        # When and what: segments whose files are renamed and wait to be unlinked.
+        self._deletions: list[tuple[int, Segment]] = []
         self.flusher = Flusher(self, runtime, recovery_point)
         self.closed_at: int | None = None  # where a clean stop ended it, with all its files on disk
         self.losses: list[Loss] = []  # on record beside it and not acknowledged, when it was loaded
@@ -164,8 +161,9 @@ class Log:
         if self.dir.refusal is not None:
             self.dir.check_writable(self._runtime.monotonic_ms())
         now_ms = self._runtime.now_ms()
-        if len(self.producers.producers) >= _MANY_PRODUCERS and max_unpacked_bytes != validation.UNLIMITED:
-            self._check_roll(records)
+        is_hurried = max_unpacked_bytes != validation.UNLIMITED
+        if is_hurried and len(self.producers.producers) >= _MANY_PRODUCERS and self.rolls_slowly(records):
+            raise validation.TakesLongError
         checked = validation.validate(
             records, self.end_offset, leader_epoch, self.config, now_ms, origin, max_unpacked_bytes
         )
@@ -181,24 +179,30 @@ class Log:
 
     def _append_checked(self, checked: validation.Validated, leader_epoch: int, now_ms: int) -> AppendInfo:
         first_offset = self.end_offset
-        config = self.config
         # Not by name: looking up each field costs more than all that is done with them here.
         data, size, _, _, last_offset, max_timestamp, producer_id, _, _, append_time = checked
         if producer_id >= 0:
-            duplicate = self._check_producer(checked)
+            duplicate = self._find_duplicate(checked)
             if duplicate is not None:
-                return self._duplicate(duplicate)
+                time_ms = duplicate.timestamp  # told as the append time, whoever has set it, as Kafka does
+                return AppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms, time_ms, 0, True)
         try:
             segment = self._segment_for(size, max_timestamp, first_offset, last_offset, now_ms)
             if leader_epoch != self.epochs.latest_epoch:
                 self.epochs.assign(leader_epoch, first_offset)
             segment.append(data, size, last_offset, max_timestamp)
-            self.end_offset = self.producers.end_offset = end_offset = last_offset + 1
+            self.end_offset = self.producers.end_offset = last_offset + 1
             if producer_id >= 0:
-                self._apply_to_producers(checked, segment)
+                producer_replay.apply_checked(self.producers, segment, checked)
         except OSError as error:
             raise self._refuse(error) from error
-        if end_offset - self.flusher.requested >= config.flush_messages:
+        return self._appended(first_offset, last_offset, max_timestamp, append_time, size)
+
+    def _appended(
+        self, first_offset: int, last_offset: int, max_timestamp: int, append_time: int, size: int
+    ) -> AppendInfo:
+        """What every append ends with."""
+        if last_offset + 1 - self.flusher.requested >= self.config.flush_messages:
             self.flusher.request()
         # Not AppendInfo(...), for the same reason as in validation.py.
         return tuple.__new__(AppendInfo, (first_offset, last_offset, max_timestamp, append_time, size, False))
@@ -218,7 +222,7 @@ class Log:
         ):
             return None
         first_offset = self.end_offset
-        count, size, last_offset, earliest, latest, latest_offset = gather_kernel.gather(
+        count, size, last_offset, earliest, latest, latest_offset = coalesce_kernel.coalesce(
             run.received, run.places, run.count, first_offset, leader_epoch, config.max_message_bytes, config.compact,
             run.data, run.rows,
         )  # fmt: skip
@@ -233,21 +237,31 @@ class Log:
             or self._must_roll(active, size, latest, last_offset, now_ms)
             or latest - now_ms > config.message_timestamp_after_max_ms
             or earliest < now_ms - config.message_timestamp_before_max_ms
-            or (has_producer and not self._continues(rows))
+            or (
+                has_producer
+                and not self.producers.continues(
+                    rows[kernel.PRODUCER_ID], rows[kernel.PRODUCER_EPOCH], rows[kernel.BASE_SEQUENCE]
+                )
+            )
         ):
             return None
         try:
             active.append_run(run.data, size, rows, count, latest, latest_offset)
-            self.end_offset = self.producers.end_offset = end_offset = last_offset + 1
+            self.end_offset = self.producers.end_offset = last_offset + 1
             if has_producer:
                 producer_replay.apply_rows(self.producers, active, rows, count)
         except OSError as error:
             self._refuse(error)
             return None  # each of the requests is told by itself that the directory is offline, or full
-        if end_offset - self.flusher.requested >= config.flush_messages:
-            self.flusher.request()
         run.count = count
-        return tuple.__new__(AppendInfo, (first_offset, last_offset, latest, -1, size, False))
+        return self._appended(first_offset, last_offset, latest, -1, size)
+
+    def _find_duplicate(self, checked: Validated) -> BatchSummary | None:
+        """The same batch of its producer, if it is in the log already; refuses one that does not come next."""
+        try:
+            return producer_replay.check(self.producers, self.segments, checked)
+        except OSError as error:
+            raise self.dir.fail(error, f"reading {self.partition}") from error
 
     def _refuse(self, error: OSError) -> StorageError:
         """An append that failed. For want of room, its segment has none of it."""
@@ -255,69 +269,6 @@ class Log:
         if not self.dir.offline:
             self.flusher.request()  # what was cut off again must not come back behind what is appended next
         return refusal
-
-    def _continues(self, rows: array[int]) -> bool:
-        """Whether the batch of the first row is what its producer has to send next."""
-        producer = self.producers.producers.get(rows[kernel.PRODUCER_ID])
-        return (
-            producer is not None
-            and producer.epoch == rows[kernel.PRODUCER_EPOCH]
-            and producer.txn_first_offset == NO_OFFSET
-            and producer.last_sequence + 1 == rows[kernel.BASE_SEQUENCE]
-        )
-
-    def _check_producer(self, checked: Validated) -> BatchSummary | None:
-        if checked.attributes & batch.CONTROL:
-            marker = control.parse_marker(checked.data)
-            if marker is not None:
-                self.producers.check_marker(
-                    checked.producer_id, checked.producer_epoch, marker.coordinator_epoch
-                )
-            return None
-        producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
-        count = checked.last_offset - checked.first_offset + 1
-        duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
-        if duplicate is None:
-            transactional = bool(checked.attributes & batch.TRANSACTIONAL)
-            try:
-                self.producers.check_append(producer_id, epoch, sequence, transactional=transactional)
-            except OutOfOrderSequenceError:
-                if self._recalls(producer_id):
-                    duplicate = self.producers.find_duplicate(producer_id, epoch, sequence, count)
-                if duplicate is None:
-                    raise
-        return duplicate
-
-    def _recalls(self, producer_id: int) -> bool:
-        """Whether more batches of a producer are known now than its snapshot had."""
-        try:
-            return producer_replay.recall(self.producers, self.segments, producer_id)
-        except OSError as error:
-            raise self.dir.fail(error, f"reading {self.partition}") from error
-
-    def _apply_to_producers(self, checked: Validated, segment: Segment) -> None:
-        if checked.attributes & batch.CONTROL:
-            marker = control.parse_marker(checked.data)
-            if marker is not None:
-                producer_replay.apply_marker(
-                    self.producers, segment, checked.producer_id, checked.producer_epoch, marker,
-                    checked.last_offset, checked.max_timestamp,
-                )  # fmt: skip
-            return
-        self.producers.append_batch(
-            checked.producer_id,
-            checked.producer_epoch,
-            checked.base_sequence,
-            checked.last_offset - checked.first_offset + 1,
-            checked.first_offset,
-            checked.last_offset,
-            checked.max_timestamp,
-            bool(checked.attributes & batch.TRANSACTIONAL),
-        )
-
-    def _duplicate(self, earlier: BatchSummary) -> AppendInfo:
-        time_ms = earlier.timestamp  # told as the append time, whoever has set it, as Kafka does
-        return AppendInfo(earlier.first_offset, earlier.last_offset, time_ms, time_ms, 0, True)
 
     def append_as_follower(self, records: Bytes) -> AppendInfo | None:
         """Append batches fetched from a leader, with the offsets they have. None if there is no whole batch."""
@@ -347,9 +298,7 @@ class Log:
             self.producers.end_offset = self.end_offset
         except OSError as error:
             raise self._refuse(error) from error
-        if self.end_offset - self.flusher.requested >= self.config.flush_messages:
-            self.flusher.request()
-        return AppendInfo(first_offset, checked.last_offset, checked.max_timestamp, -1, checked.size)
+        return self._appended(first_offset, checked.last_offset, checked.max_timestamp, -1, checked.size)
 
     # -- rolling
 
@@ -366,10 +315,6 @@ class Log:
         if self._must_roll(active, size, max_timestamp, last_offset, now_ms):
             return self.roll(first_offset)
         return active
-
-    def _check_roll(self, records: Bytes) -> None:
-        if self.rolls_slowly(records):
-            raise validation.TakesLongError
 
     def rolls_slowly(self, records: Bytes) -> bool:
         """Whether this batch begins a segment, and the snapshot for that takes long to write."""
@@ -497,14 +442,9 @@ class Log:
         self.high_watermark = min(self.high_watermark, end_offset)
         self.epochs.truncate_from_end(end_offset)
         snapshots.delete_after(self.dir.fs, self.path, end_offset)
+        fs, now_ms = self.dir.fs, self._runtime.now_ms()
         producer_replay.rebuild(
-            self.dir.fs,
-            self.path,
-            self.segments,
-            self.producers,
-            start_offset,
-            end_offset,
-            self._runtime.now_ms(),
+            fs, self.path, self.segments, self.producers, start_offset, end_offset, now_ms
         )
         self.producers.high_watermark_moved(self.high_watermark)
         self.dir.fs.sync_dir(self.path)

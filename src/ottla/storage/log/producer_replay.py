@@ -1,15 +1,18 @@
-"""Brings producer state up to date from batches in the log: on a follower, after truncation, while loading."""
+"""Holds batches against what is known of their producers, and brings that up to date: at an append, on a follower,
+after truncation, while loading."""
 
 from __future__ import annotations
 
 from array import array
 
+from ottla.errors import OutOfOrderSequenceError
 from ottla.records import batch, control, kernel
 from ottla.records.control import Marker
 from ottla.storage.fs import FileSystem
 from ottla.storage.indexes.txn_index import AbortedTxn
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.segment_set import SegmentSet
+from ottla.storage.log.validation import Validated
 from ottla.storage.producers import snapshots
 from ottla.storage.producers.state import (
     BATCHES_REMEMBERED,
@@ -42,6 +45,42 @@ def apply_marker(
         stable = producers.last_stable_offset(completed)
         segment.txn_index.append(AbortedTxn(producer_id, completed.first_offset, offset, stable))
     producers.complete(completed)
+
+
+def check(producers: ProducerState, segments: SegmentSet, checked: Validated) -> BatchSummary | None:
+    """Refuse a batch that does not come next for its producer; one that is in the log already is returned."""
+    producer_id, epoch, sequence = checked.producer_id, checked.producer_epoch, checked.base_sequence
+    if checked.attributes & batch.CONTROL:
+        marker = control.parse_marker(checked.data)
+        if marker is not None:
+            producers.check_marker(producer_id, epoch, marker.coordinator_epoch)
+        return None
+    count = checked.last_offset - checked.first_offset + 1
+    duplicate = producers.find_duplicate(producer_id, epoch, sequence, count)
+    if duplicate is None:
+        transactional = bool(checked.attributes & batch.TRANSACTIONAL)
+        try:
+            producers.check_append(producer_id, epoch, sequence, transactional=transactional)
+        except OutOfOrderSequenceError:
+            if recall(producers, segments, producer_id):
+                duplicate = producers.find_duplicate(producer_id, epoch, sequence, count)
+            if duplicate is None:
+                raise
+    return duplicate
+
+
+def apply_checked(producers: ProducerState, segment: Segment, checked: Validated) -> None:
+    """A batch that has passed `check` was appended."""
+    _, _, attributes, first_offset, last_offset, timestamp, producer_id, epoch, sequence, _ = checked
+    if attributes & batch.CONTROL:
+        marker = control.parse_marker(checked.data)
+        if marker is not None:
+            apply_marker(producers, segment, producer_id, epoch, marker, last_offset, timestamp)
+        return
+    count, is_transactional = last_offset - first_offset + 1, bool(attributes & batch.TRANSACTIONAL)
+    producers.append_batch(
+        producer_id, epoch, sequence, count, first_offset, last_offset, timestamp, is_transactional
+    )
 
 
 def apply_rows(

@@ -18,8 +18,8 @@ from ottla.records.record import Record, read_records
 from ottla.storage import layout
 from ottla.storage.indexes.txn_index import AbortedTxn
 from ottla.storage.log.log import Log
+from ottla.storage.log.log_slice import LogSlice
 from ottla.storage.log.segment import Segment
-from ottla.storage.log.slices import LogSlice
 from ottla.storage.scan import Scan
 
 

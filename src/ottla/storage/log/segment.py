@@ -22,7 +22,7 @@ from ottla.storage.indexes.offset_index import OffsetIndex
 from ottla.storage.indexes.time_index import TimeIndex
 from ottla.storage.indexes.txn_index import TxnIndex
 from ottla.storage.log.locating import LOOKUP_BYTES, Located, Shortcuts, locate
-from ottla.storage.log.slices import LogSlice, warm
+from ottla.storage.log.log_slice import LogSlice, warm
 from ottla.storage.log.windows import Windows
 from ottla.storage.scan import Scan
 
@@ -35,29 +35,10 @@ class Segment:
     """A log file and its indexes."""
 
     __slots__ = (
-        "_directory",
-        "_file",
-        "_fs",
-        "_interval",
-        "_max_timestamp",
-        "_offset_of_max_timestamp",
-        "_pool",
-        "_shortcuts",
-        "base_offset",
-        "bytes_since_index",
-        "created_ms",
-        "first_timestamp",
-        "index_full",
-        "index_room",
-        "marker",
-        "offset_index",
-        "roll_jitter_ms",
-        "size",
-        "time_index",
-        "txn_index",
-        "windows",
-        "writable",
-    )
+        "_directory", "_file", "_fs", "_interval", "_max_timestamp", "_offset_of_max_timestamp", "_pool", "_shortcuts",
+        "base_offset", "bytes_since_index", "created_ms", "first_timestamp", "index_full", "index_room", "marker",
+        "offset_index", "roll_jitter_ms", "size", "time_index", "txn_index", "windows", "writable",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -86,16 +67,14 @@ class Segment:
         self.windows = Windows()
         self._shortcuts: Shortcuts = []
         self.writable = False
-        log_path = self.path(layout.LOG)
-        self.size = size_of(fs, log_path)
+        self.size = size_of(fs, self.path(layout.LOG))
         self.bytes_since_index = 0
         self.index_room = 0
         self.index_full = False
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
-        self.first_timestamp: int | None = (
-            None  # the largest timestamp of the first batch; rolling by time starts there
-        )
+        # The largest timestamp of the first batch; rolling by time starts there.
+        self.first_timestamp: int | None = None
 
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{layout.segment_file(self.base_offset, suffix, self.marker)}"
@@ -155,7 +134,7 @@ class Segment:
 
     def open_for_append(self, config: LogConfig) -> None:
         """Make this the active segment: its files are there and may be written to."""
-        self._close_file()
+        self.release()
         self.writable = True
         if self.size == 0:
             _ = self.file  # there may be none yet
@@ -181,25 +160,64 @@ class Segment:
 
     def append(self, data: Bytes, size: int, last_offset: int, max_timestamp: int) -> None:
         """Add one batch of `size` bytes."""
-        position = self.size
-        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            raise StorageError(
-                f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
-            )
-        try:
-            (self._file or self.file).pwrite(data, position)
-        except OSError as error:
-            self._take_back(error)
-            raise
-        self.size = position + size
+        self._check_range(last_offset)
+        position = self._write(data, size)
         if position == 0:
             self.first_timestamp = max_timestamp
         self._count_in(position, size, last_offset, max_timestamp)
 
-    def _take_back(self, error: OSError) -> None:
-        """A full disk may have taken a part of what was to be added: it goes again."""
-        if is_full(error) and self.file.size() > self.size:
-            self.file.truncate(self.size)
+    def append_run(
+        self, data: Bytes, size: int, rows: array[int], count: int, latest: int, latest_offset: int
+    ) -> None:
+        """Add batches that coalesce() has laid out; `latest` is their largest timestamp, in the batch that ends there.
+
+        Not to an empty segment, not past its range, and not more than its indexes have room for. Most are so small
+        that no index entry is due.
+        """
+        position = self._write(memoryview(data)[:size], size)
+        if self.bytes_since_index + size <= self._interval:
+            self._count_in(position, size, latest_offset, latest)
+            return
+        for row in range(0, count * kernel.ROW, kernel.ROW):
+            self._count_in(
+                position + rows[row + kernel.POSITION],
+                rows[row + kernel.SIZE],
+                rows[row + kernel.LAST_OFFSET],
+                rows[row + kernel.MAX_TIMESTAMP],
+            )
+
+    def append_rows(self, data: Bytes, rows: array[int], count: int) -> None:
+        """Add `count` batches that scan() found in `data`, one after another from its start, with growing offsets."""
+        last = (count - 1) * kernel.ROW
+        self._check_range(rows[last + kernel.LAST_OFFSET])
+        size = rows[last + kernel.POSITION] + rows[last + kernel.SIZE]
+        position = self._write(memoryview(data)[:size], size)
+        if position == 0:
+            self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
+        for row in range(0, count * kernel.ROW, kernel.ROW):
+            rows[row + kernel.POSITION] += position
+        offset_entries, time_entries = self.index_rows(rows, count)
+        _add_entries(self.offset_index, offset_entries)
+        _add_entries(self.time_index, time_entries)
+        self._look_for_room()
+
+    def _check_range(self, last_offset: int) -> None:
+        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            raise StorageError(
+                f"{self.path(layout.LOG)}: offset {last_offset} is out of this segment's range"
+            )
+
+    def _write(self, data: Bytes, size: int) -> int:
+        """Add `size` bytes to the log file, and return where they begin. What a full disk has taken of them goes."""
+        position = self.size
+        try:
+            (self._file or self.file).pwrite(data, position)
+        except OSError as error:
+            if is_full(error) and self.file.size() > position:
+                self.file.truncate(position)
+            raise
+        self.size = position + size
+        return position
 
     def _count_in(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Keep the largest timestamp and the indexes up with a batch that was added."""
@@ -219,81 +237,19 @@ class Segment:
         self.index_room = min(self.offset_index.room, self.time_index.room)
         self.index_full = self.index_room <= 0
 
-    def append_run(
-        self, data: Bytes, size: int, rows: array[int], count: int, latest: int, latest_offset: int
-    ) -> None:
-        """Add batches that gather() has laid out; `latest` is their largest timestamp, in the batch that ends there.
-
-        Not to an empty segment, not past its range, and not more than its indexes have room for. Most are so small
-        that no index entry is due.
-        """
-        position = self.size
-        try:
-            (self._file or self.file).pwrite(memoryview(data)[:size], position)
-        except OSError as error:
-            self._take_back(error)
-            raise
-        self.size = position + size
-        if self.bytes_since_index + size <= self._interval:
-            self._count_in(position, size, latest_offset, latest)
-            return
-        for row in range(0, count * kernel.ROW, kernel.ROW):
-            self._count_in(
-                position + rows[row + kernel.POSITION],
-                rows[row + kernel.SIZE],
-                rows[row + kernel.LAST_OFFSET],
-                rows[row + kernel.MAX_TIMESTAMP],
-            )
-
-    def append_rows(self, data: Bytes, rows: array[int], count: int) -> None:
-        """Add `count` batches that scan() found in `data`, one after another from its start."""
-        position = self.size
-        size = rows[(count - 1) * kernel.ROW + kernel.POSITION] + rows[(count - 1) * kernel.ROW + kernel.SIZE]
-        for row in range(0, count * kernel.ROW, kernel.ROW):
-            rows[row + kernel.POSITION] += position
-        before = (self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp)
-        offset_entries, time_entries = self.index_rows(rows, count)
-        try:
-            self.file.pwrite(memoryview(data)[:size], position)
-        except OSError as error:
-            self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = before
-            self._take_back(error)
-            raise
-        if position == 0:
-            self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
-        self.size = position + size
-        _add_entries(self.offset_index, offset_entries)
-        _add_entries(self.time_index, time_entries)
-        self._look_for_room()
-
     def index_rows(self, rows: array[int], count: int) -> tuple[bytearray, bytearray]:
         """Count scanned batches in, and return the index entries that they call for."""
         timestamp, offset = self.time_index.last_entry if self.time_index.entries else (-1, -1)
-        state = array(
-            "q",
-            [
-                self.bytes_since_index,
-                self.max_timestamp,
-                self.offset_of_max_timestamp,
-                0,
-                timestamp,
-                offset,
-                0,
-                0,
-            ],
-        )
-        state[3] = self.offset_index.last_offset if self.offset_index.entries else -1
+        last_offset = self.offset_index.last_offset if self.offset_index.entries else -1
+        counted = (self.bytes_since_index, self.max_timestamp, self.offset_of_max_timestamp)
+        state = array("q", [*counted, last_offset, timestamp, offset, 0, 0])
         offset_entries, time_entries = bytearray(), bytearray()
         status = kernel.index_rows(
             rows, count, self.base_offset, self._interval, state, offset_entries, time_entries
         )
         if status != kernel.OK:
             raise StorageError(f"{self.path(layout.LOG)}: an offset is out of this segment's range")
-        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = (
-            state[0],
-            state[1],
-            state[2],
-        )
+        self.bytes_since_index, self._max_timestamp, self._offset_of_max_timestamp = state[:3]
         return offset_entries, time_entries
 
     def become_inactive(self) -> None:
@@ -305,14 +261,13 @@ class Segment:
         if self._file is not None and self.writable and self._file.size() > self.size:
             self._file.truncate(self.size)  # the unused part of a preallocated file
         self.writable = False
-        self._file = None  # slices that were read keep it open
+        self.release()
 
     def sync(self) -> None:
         """All of the segment's files are on disk when this returns."""
         self.file.sync()
-        self.offset_index.sync()
-        self.time_index.sync()
-        self.txn_index.sync()
+        for _, index in self.indexes():
+            index.sync()
 
     # -- reading
 
@@ -356,57 +311,24 @@ class Segment:
             self.first_timestamp = rows[kernel.MAX_TIMESTAMP]
         return -1 if self.first_timestamp is None else self.first_timestamp
 
-    # -- rebuilding the indexes from the log
-
-    def begin_rebuild(self, config: LogConfig, *, aside: bool = False) -> None:
-        """Forget indexes and size; `index_recovered` then adds what is good. `aside`: the files of the old indexes
-        stay until `install_indexes`."""
-        self._close_file()
-        if aside:
-            for suffix, index in self._indexes():
-                index.close()
-                index.renamed(self.path(suffix) + layout.TEMPORARY)
-        self.writable = True
-        self._interval = config.index_interval_bytes
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.txn_index.reset()
-        self.size = 0
-        self.bytes_since_index = 0
-        self._max_timestamp, self._offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, None
-
-    def index_recovered(self, rows: array[int], count: int, good_bytes: int) -> None:
-        """Batches up to position `good_bytes` are whole and in order."""
-        offset_entries, time_entries = self.index_rows(rows, count)
-        self.offset_index.append_raw(offset_entries)
-        self.time_index.append_raw(time_entries)
-        self.size = good_bytes
-
-    def end_rebuild(self) -> None:
-        """Cut what was not good."""
-        if self.file.size() > self.size:
-            self.file.truncate(self.size)
-            self.file.sync()
-        self.become_inactive()
-
-    def install_indexes(self) -> None:
-        """Put indexes rebuilt aside in the place of the old ones, each of them whole or not at all."""
-        for suffix, index in self._indexes():
-            if self._fs.exists(index.path):
-                index.sync()
-                index.close()
-                self._fs.rename(index.path, self.path(suffix))
-            elif self._fs.exists(self.path(suffix)):
-                self._fs.unlink(self.path(suffix))
-            index.renamed(self.path(suffix))
-        self._fs.sync_dir(self._directory)
-
-    def _indexes(self) -> tuple[tuple[str, OffsetIndex | TimeIndex | TxnIndex], ...]:
+    def indexes(self) -> tuple[tuple[str, OffsetIndex | TimeIndex | TxnIndex], ...]:
+        """Each with the suffix of its file."""
         return (
             (layout.INDEX, self.offset_index),
             (layout.TIME_INDEX, self.time_index),
             (layout.TXN_INDEX, self.txn_index),
         )
+
+    def forget(self, config: LogConfig) -> None:
+        """As if nothing had been written yet: what is good is counted in anew (see rebuilding.py)."""
+        self.release()
+        self.writable = True
+        self._interval = config.index_interval_bytes
+        for _, index in self.indexes():
+            index.reset()
+        self.size = 0
+        self.bytes_since_index = 0
+        self._max_timestamp, self._offset_of_max_timestamp, self.first_timestamp = -1, self.base_offset, None
 
     # -- cutting, renaming, deleting
 
@@ -422,9 +344,8 @@ class Segment:
         self.check_not_lent()
         self._shortcuts = []
         located = self.locate(offset)
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
-        self.txn_index.truncate_to(offset)
+        for _, index in self.indexes():
+            index.truncate_to(offset)
         if located is None:
             return offset
         self.file.truncate(located.position)
@@ -454,9 +375,8 @@ class Segment:
         for suffix in (layout.INDEX, layout.TIME_INDEX, layout.TXN_INDEX, layout.LOG):
             if self._fs.exists(old[suffix]):
                 self._fs.rename(old[suffix], self.path(suffix))
-        self.offset_index.renamed(self.path(layout.INDEX))
-        self.time_index.renamed(self.path(layout.TIME_INDEX))
-        self.txn_index.renamed(self.path(layout.TXN_INDEX))
+        for suffix, index in self.indexes():
+            index.renamed(self.path(suffix))
 
     def delete(self) -> None:
         """Remove all files; those that are gone already are no error."""
@@ -468,13 +388,9 @@ class Segment:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.closed(self)
-        self.offset_index.close()
-        self.time_index.close()
-        self.txn_index.close()
-        self._close_file()
-
-    def _close_file(self) -> None:
-        self._file = None  # slices that were read keep it open
+        for _, index in self.indexes():
+            index.close()
+        self.release()
 
 
 def _add_entries(index: OffsetIndex | TimeIndex, entries: bytearray) -> None:

@@ -94,19 +94,12 @@ def validate(
         base_sequence, count, bad_index, min_timestamp, max_timestamp, _, null_keys,
     ) = kernel.check_batch(records, 0, length)  # fmt: skip
     if status != kernel.OK:
-        if length > batch.MAGIC_AT and records[batch.MAGIC_AT] < batch.MAGIC_V2:
-            converted = _converted(records, config, max_unpacked_bytes)
-            return validate(
-                converted,
-                next_offset,
-                leader_epoch,
-                config,
-                now_ms,
-                origin,
-                max_unpacked_bytes,
-                is_measured=True,
-            )
-        raise _explain(status, bad_index, length, size)
+        if length <= batch.MAGIC_AT or records[batch.MAGIC_AT] >= batch.MAGIC_V2:
+            raise _explain(status, bad_index, length, size)
+        records = _converted(records, config, max_unpacked_bytes)
+        return validate(
+            records, next_offset, leader_epoch, config, now_ms, origin, max_unpacked_bytes, is_measured=True
+        )
     if origin is _CLIENT and (base_offset or attributes & batch.CONTROL or producer_id >= 0 > base_sequence):
         raise _forbidden(base_offset, attributes, producer_id, base_sequence)
     if size != length:
@@ -120,19 +113,16 @@ def validate(
     if not isinstance(records, bytearray):
         records = _writable(records)
     append_time = -1
-    stamped = attributes & batch.LOG_APPEND_TIME
     if config.message_timestamp_type == "LogAppendTime":
-        if stamped and origin is _CLIENT:
-            raise _own_append_time(count)
-        append_time = max_timestamp = now_ms
-        attributes |= batch.LOG_APPEND_TIME
+        max_timestamp = append_time = now_ms
+        attributes = _stamp(records, size, attributes, count, now_ms, origin)
     elif (
         max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or 0 <= min_timestamp < now_ms - config.message_timestamp_before_max_ms
     ):
         raise _bad_time(records, size, count, config, now_ms, max_unpacked_bytes)
-    if max_timestamp != header_max or append_time >= 0 or stamped:
-        attributes = attributes if append_time >= 0 else attributes & ~batch.LOG_APPEND_TIME
+    elif max_timestamp != header_max or attributes & batch.LOG_APPEND_TIME:
+        attributes &= ~batch.LOG_APPEND_TIME
         batch.patch_times(records, 0, size, attributes, max_timestamp)
     # Offset and epoch lie outside the CRC: this is all that most batches need.
     batch.OFFSETS.pack_into(records, 0, next_offset, size - batch.OVERHEAD_SIZE, leader_epoch)
@@ -141,6 +131,20 @@ def validate(
         records, size, attributes, next_offset, next_offset + last_delta, max_timestamp, producer_id, producer_epoch,
         base_sequence, append_time,
     ))  # fmt: skip
+
+
+def _stamp(
+    records: bytearray | memoryview, size: int, attributes: int, count: int, now_ms: int, origin: Origin
+) -> int:
+    """Give a batch the time of its append, where the topic wants that; its attributes then."""
+    if attributes & batch.LOG_APPEND_TIME and origin is _CLIENT:
+        message = "a producer may not set the timestamp type LogAppendTime"
+        raise InvalidTimestampError(
+            message, [(index, message) for index in range(min(count, MAX_RECORD_ERRORS))]
+        )
+    attributes |= batch.LOG_APPEND_TIME
+    batch.patch_times(records, 0, size, attributes, now_ms)
+    return attributes
 
 
 def placed(checked: Validated, next_offset: int, leader_epoch: int) -> Validated:
@@ -183,13 +187,6 @@ def _unpacked_too_large(error: DecompressionLimitError, config: LogConfig) -> Un
 
 def _writable(records: bytes | memoryview) -> bytearray | memoryview:
     return bytearray(records) if isinstance(records, bytes) or records.readonly else records
-
-
-def _own_append_time(count: int) -> InvalidTimestampError:
-    message = "a producer may not set the timestamp type LogAppendTime"
-    return InvalidTimestampError(
-        message, [(index, message) for index in range(min(count, MAX_RECORD_ERRORS))]
-    )
 
 
 def _bad_time(

@@ -109,6 +109,16 @@ class ProducerState:
                 return batch
         return None
 
+    def continues(self, producer_id: int, epoch: int, sequence: int) -> bool:
+        """Whether this is what a producer without an open transaction has to send next."""
+        producer = self.producers.get(producer_id)
+        return (
+            producer is not None
+            and producer.epoch == epoch
+            and producer.txn_first_offset == NO_OFFSET
+            and producer.last_sequence + 1 == sequence
+        )
+
     def check_append(self, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool) -> None:
         """Raise unless this batch may be appended now. A coordinator's has no sequence, and so none to keep."""
         producer = self.producers.get(producer_id)

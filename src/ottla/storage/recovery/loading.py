@@ -17,7 +17,7 @@ from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, losses, quarantine
 from ottla.storage.handles import HandlePool
 from ottla.storage.layout import SegmentFile
-from ottla.storage.log import producer_replay
+from ottla.storage.log import producer_replay, rebuilding
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.log import Log
 from ottla.storage.log.segment import MAX_RELATIVE_OFFSET, Segment
@@ -308,7 +308,7 @@ class _Loader:
         self._has_changed = True
         start_offset = max(self._start_offset, self._segments.first.base_offset)
         self._bring_producers_to(start_offset, segment.base_offset)
-        segment.begin_rebuild(self._config, aside=aside)
+        rebuilding.begin(segment, self._config, aside=aside)
         next_base = self._segments.next_base(segment)
 
         def cutting(expected_offset: int) -> None:
@@ -316,7 +316,7 @@ class _Loader:
 
         cut = recover_segment(self._runtime, segment, self._producers, self._epochs, flags, cutting)
         if aside:
-            segment.install_indexes()
+            rebuilding.install_indexes(self._fs, self._path, segment)
         self._ends[segment.base_offset] = None
         self._producers.end_offset = self._end_of(segment)
         snapshots.take(self._fs, self._path, self._producers)
@@ -333,6 +333,5 @@ class _Loader:
             )  # fmt: skip
             return
         self._producers.remove_expired(self._now_ms)
-        self._producers.high_watermark_moved(
-            end_offset
-        )  # transactions that have ended count no more, as in snapshots
+        # Transactions that have ended count no more, as in snapshots.
+        self._producers.high_watermark_moved(end_offset)

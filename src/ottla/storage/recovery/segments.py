@@ -10,7 +10,7 @@ from ottla.records import kernel
 from ottla.runtime import Runtime
 from ottla.storage import layout
 from ottla.storage.fs import FileSystem, size_of
-from ottla.storage.log import producer_replay
+from ottla.storage.log import producer_replay, rebuilding
 from ottla.storage.log.leader_epochs import LeaderEpochs
 from ottla.storage.log.segment import Segment
 from ottla.storage.producers.state import ProducerState
@@ -42,7 +42,7 @@ def recover_segment(
             expected = window.rows[last + kernel.LAST_OFFSET] + 1
             check_range(segment, expected)
             good = window.rows[last + kernel.POSITION] + window.rows[last + kernel.SIZE]
-            segment.index_recovered(window.rows, count, good)
+            rebuilding.add(segment, window.rows, count, good)
             producer_replay.apply_rows(producers, segment, window.rows, count)
             noted = _note_epochs(window.rows, count, epochs) or noted
         if count < window.count:
@@ -52,7 +52,7 @@ def recover_segment(
     cut = segment.size < size
     if cut:
         on_cut(expected)
-    segment.end_rebuild()
+    rebuilding.end(segment)
     return cut
 
 

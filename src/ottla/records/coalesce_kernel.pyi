@@ -1,4 +1,4 @@
-"""Types and contract of the loop that gathers batches; gather_kernel.py says what it is for."""
+"""Types and contract of the loop that gathers batches; coalesce_kernel.py says what it is for."""
 
 from array import array
 
@@ -11,7 +11,7 @@ RECORDS: int
 SIZE: int
 STOP: int
 
-def gather(
+def coalesce(
     buf: Buffer,
     places: array[int],
     count: int,

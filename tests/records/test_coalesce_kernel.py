@@ -1,4 +1,4 @@
-"""Batches that are gathered are those that validation takes as they are, with the same bytes in the end."""
+"""Batches that are coalesced are those that validation takes as they are, with the same bytes in the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ottla.config import LogConfig
 from ottla.errors import BrokerError
-from ottla.records import batch, gather_kernel, kernel
+from ottla.records import batch, coalesce_kernel, kernel
 from ottla.records.builder import NewRecord, build_batch
 from ottla.records.compression.codec import Codec
 from ottla.storage.log import validation
@@ -32,7 +32,7 @@ def with_max_timestamp(data: bytes, timestamp: int) -> bytes:
     return bytes(changed)
 
 
-def gather(
+def coalesce(
     batches: Sequence[bytes | bytearray],
     *,
     keys_needed: bool = False,
@@ -47,14 +47,14 @@ def gather(
     before = bytes(received)
     out = bytearray(room)
     rows = array("q", bytes(8 * kernel.ROW * len(batches)))
-    found = gather_kernel.gather(received, places, len(batches), 100, 3, max_size, keys_needed, out, rows)
+    found = coalesce_kernel.coalesce(received, places, len(batches), 100, 3, max_size, keys_needed, out, rows)
     assert received == before
     return found, bytes(out[: found[1]]), rows
 
 
 def test_batches_lie_side_by_side_with_offsets_and_epoch() -> None:
     first, second = good(3), good(2, timestamp=NOW_MS + 50)
-    (count, size, last_offset, earliest, latest, latest_offset), data, rows = gather([first, second, first])
+    (count, size, last_offset, earliest, latest, latest_offset), data, rows = coalesce([first, second, first])
     assert (count, size) == (3, 2 * len(first) + len(second))
     assert (last_offset, earliest, latest, latest_offset) == (107, NOW_MS, NOW_MS + 51, 104)
     scanned = array("q", bytes(8 * kernel.ROW * 3))
@@ -84,15 +84,15 @@ def damaged(data: bytes, at: int) -> bytes:
     ],
 )  # fmt: skip
 def test_gathering_ends_at_a_batch_that_is_special(special: bytes) -> None:
-    found, data, _ = gather([good(), special, good()], keys_needed=True, max_size=1000)
+    found, data, _ = coalesce([good(), special, good()], keys_needed=True, max_size=1000)
     assert found[:3] == (1, len(good()), 100)
     assert len(data) == len(good())
 
 
 def test_gathering_ends_where_there_is_no_room_left() -> None:
     size = len(good())
-    assert gather([good()] * 3, room=3 * size)[0][0] == 3
-    assert gather([good()] * 3, room=3 * size - 1)[0][0] == 2
+    assert coalesce([good()] * 3, room=3 * size)[0][0] == 3
+    assert coalesce([good()] * 3, room=3 * size - 1)[0][0] == 2
 
 
 def test_sequences_of_one_producer_follow_each_other() -> None:
@@ -100,19 +100,19 @@ def test_sequences_of_one_producer_follow_each_other() -> None:
         return good(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
     start = of(1, 0, 7, 2)
-    assert gather([start, of(1, 0, 9, 1), of(1, 0, 10, 3)])[0][0] == 3
+    assert coalesce([start, of(1, 0, 9, 1), of(1, 0, 10, 3)])[0][0] == 3
     for other in (of(1, 0, 10, 1), of(1, 0, 7, 2), of(1, 1, 9, 1), of(2, 0, 9, 1), good()):
-        assert gather([start, other])[0][0] == 1
+        assert coalesce([start, other])[0][0] == 1
 
 
 def test_places_and_rows_must_be_there() -> None:
     rows = array("q", bytes(8 * kernel.ROW))
     with pytest.raises(ValueError, match="too short"):
-        gather_kernel.gather(b"", array("q", [0, 0, 0, 0]), 2, 0, 0, 100, False, bytearray(10), rows)
+        coalesce_kernel.coalesce(b"", array("q", [0, 0, 0, 0]), 2, 0, 0, 100, False, bytearray(10), rows)
     # A place outside of the buffer is special.
     for at, size in ((0, 100), (-1, 70), (80, 61), (2**62, 2**62)):
         place = array("q", [0, at, size, 0])
-        assert gather_kernel.gather(b"x" * 90, place, 1, 0, 0, 2**62, False, bytearray(200), rows)[0] == 0
+        assert coalesce_kernel.coalesce(b"x" * 90, place, 1, 0, 0, 2**62, False, bytearray(200), rows)[0] == 0
 
 
 @given(data=st.data())
@@ -129,7 +129,7 @@ def test_what_is_gathered_is_what_validation_makes_of_it(data: st.DataObject) ->
                     made[batch.ATTRIBUTES_AT :]
                 ).to_bytes(4)
         batches.append(made)
-    (count, size, *_), gathered, _ = gather(batches)
+    (count, size, *_), coalesced, _ = coalesce(batches)
     expected, next_offset = bytearray(), 100
     for number, made in enumerate(batches):
         try:
@@ -145,5 +145,5 @@ def test_what_is_gathered_is_what_validation_makes_of_it(data: st.DataObject) ->
             break
         expected += bytes(checked.data)
         next_offset = checked.last_offset + 1
-    assert gathered == expected[:size]
+    assert coalesced == expected[:size]
     assert len(expected) >= size
