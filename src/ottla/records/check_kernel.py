@@ -10,12 +10,10 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.numbers import LLONG_MAX, read_int32, read_int64
     from cython.cimports.ottla.records.record_kernel import check_bounds
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.numbers import LLONG_MAX, read_int32, read_int64
     from ottla.records.record_kernel import check_bounds
@@ -45,7 +43,18 @@ OVERLAP, EPOCH_DIFFERS, EPOCH_AGREES, EPOCH_FALLS, RESUMES = range(1, 6)
 NOT_ASCENDING, NO_BATCH, WRONG_OFFSET, WRONG_TIMESTAMP, NOT_LARGEST, INSIDE_BATCH, PAST_BATCH = range(1, 8)
 
 
-def _note(found, room, used, kind, first, second, third):
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _note(
+    found: cython.longlong[::1],
+    room: cython.Py_ssize_t,
+    used: cython.Py_ssize_t,
+    kind: cython.longlong,
+    first: cython.longlong,
+    second: cython.longlong,
+    third: cython.longlong,
+) -> cython.Py_ssize_t:
     """Write one finding if there is room; what does not fit is only counted."""
     at: cython.Py_ssize_t = used * 4
     if used < room:
@@ -76,7 +85,17 @@ def check_rows(rows, count: cython.Py_ssize_t, state, epochs, found):
     return used
 
 
-def _check_order(row, index, kept, out, room, used):
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _check_order(
+    row: cython.longlong[::1],
+    index: cython.Py_ssize_t,
+    kept: cython.longlong[::1],
+    out: cython.longlong[::1],
+    room: cython.Py_ssize_t,
+    used: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
     at: cython.Py_ssize_t = index * col.ROW
     base: cython.longlong = row[at + col.BASE_OFFSET]
     last: cython.longlong = row[at + col.LAST_OFFSET]
@@ -112,7 +131,19 @@ def _check_order(row, index, kept, out, room, used):
     return used
 
 
-def _check_epoch(row, index, kept, known, epoch_count, out, room, used):
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _check_epoch(
+    row: cython.longlong[::1],
+    index: cython.Py_ssize_t,
+    kept: cython.longlong[::1],
+    known: cython.longlong[::1],
+    epoch_count: cython.Py_ssize_t,
+    out: cython.longlong[::1],
+    room: cython.Py_ssize_t,
+    used: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
     at: cython.Py_ssize_t = index * col.ROW
     if row[at + col.MAGIC] < 2:
         return used
@@ -149,7 +180,7 @@ def codec_rows(rows, count: cython.Py_ssize_t, keep):
     found: cython.Py_ssize_t = 0
     index: cython.Py_ssize_t
     for index in range(count):
-        if row[index * col.ROW + col.ATTRIBUTES] & codes.CODEC_MASK:
+        if row[index * col.ROW + col.ATTRIBUTES] & col.CODEC_MASK:
             kept[found] = index
             found += 1
     return found
@@ -204,9 +235,15 @@ def check_offset_entries(
     return slot, used
 
 
-def _is_wrapper(row, at):
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_wrapper(
+    row: cython.longlong[::1],
+    at: cython.Py_ssize_t,
+) -> cython.bint:
     """A compressed message of the old formats, of which only the last offset is known from outside."""
-    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & codes.CODEC_MASK != 0
+    return row[at + col.MAGIC] < 2 and row[at + col.ATTRIBUTES] & col.CODEC_MASK != 0
 
 
 def check_time_entries(
@@ -275,7 +312,7 @@ def find_header(
     offset: cython.longlong
     magic: cython.int
     with cython.nogil:
-        while at + codes.LEGACY_SIZE <= end:
+        while at + col.LEGACY_SIZE <= end:
             magic = view[at + 16]
             if magic <= 2:
                 length = read_int32(view, at + 8)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.kernel import scan_one
     from cython.cimports.ottla.records.numbers import LLONG_MAX, copy_bytes, put_number
     from cython.cimports.ottla.records.record_kernel import walk
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.kernel import scan_one
     from ottla.records.numbers import LLONG_MAX, copy_bytes, put_number
@@ -39,7 +37,7 @@ def _follows(row: cython.longlong[::1], to: cython.Py_ssize_t) -> cython.bint:
     if row[to + col.PRODUCER_ID] < 0:
         return to == 0 or row[to - col.ROW + col.PRODUCER_ID] < 0
     # No sequence, or one that starts anew at 0.
-    if not 0 <= row[to + col.BASE_SEQUENCE] <= codes.INT32_MAX - row[to + col.COUNT]:
+    if not 0 <= row[to + col.BASE_SEQUENCE] <= col.INT32_MAX - row[to + col.COUNT]:
         return False
     if to == 0:
         return True
@@ -103,17 +101,17 @@ def coalesce(
         length = cython.cast(cython.Py_ssize_t, place[taken * _PLACE + _SIZE])
         to = taken * col.ROW
         most = min(len(view) - at, len(target) - size, max_size)
-        if at < 0 or length < codes.HEADER_SIZE or length > most:
+        if at < 0 or length < col.HEADER_SIZE or length > most:
             break
         status = scan_one(view, at, at + length, row, to, _CHECK_CRC)
-        if status != codes.OK or row[to + col.SIZE] != length or not _is_plain(row, to, next_offset):
+        if status != col.OK or row[to + col.SIZE] != length or not _is_plain(row, to, next_offset):
             break
         status, _unused, lowest, highest, _unused, null_keys = walk(
-            view, at + codes.HEADER_SIZE, at + length, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], True,
+            view, at + col.HEADER_SIZE, at + length, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], True,
             row[to + col.LAST_DELTA],
         )  # fmt: skip
         if (
-            status != codes.OK
+            status != col.OK
             or highest != row[to + col.MAX_TIMESTAMP]
             or (null_keys and keys_needed)
             or not _follows(row, to)

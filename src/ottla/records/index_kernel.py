@@ -8,11 +8,9 @@ from struct import Struct
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.numbers import read_int32, read_int64
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.numbers import read_int32, read_int64
 
@@ -72,14 +70,14 @@ def index_rows(
         at = used * col.ROW
         kept[6] = used
         last_offset = row[at + col.LAST_OFFSET]
-        if base_offset < 0 or last_offset < base_offset or last_offset - base_offset > codes.INT32_MAX:
-            return codes.BAD_OFFSETS
+        if base_offset < 0 or last_offset < base_offset or last_offset - base_offset > col.INT32_MAX:
+            return col.BAD_OFFSETS
         if row[at + col.MAX_TIMESTAMP] > kept[1]:
             kept[1] = row[at + col.MAX_TIMESTAMP]
             kept[2] = last_offset
         if kept[0] > interval:
-            if last_offset <= kept[3] or row[at + col.POSITION] > codes.INT32_MAX:
-                return codes.BAD_OFFSETS
+            if last_offset <= kept[3] or row[at + col.POSITION] > col.INT32_MAX:
+                return col.BAD_OFFSETS
             offset_entries += _OFFSET_ENTRY.pack(last_offset - base_offset, row[at + col.POSITION])
             kept[3] = last_offset
             if kept[1] > kept[4]:
@@ -89,7 +87,7 @@ def index_rows(
             kept[0] = 0
         kept[0] += row[at + col.SIZE]
     kept[6] = count
-    return codes.OK
+    return col.OK
 
 
 def producer_rows(rows, count: cython.Py_ssize_t, keep):
@@ -110,7 +108,7 @@ def producer_rows(rows, count: cython.Py_ssize_t, keep):
         producer_id = row[at + col.PRODUCER_ID]
         if producer_id < 0:
             continue
-        if row[at + col.ATTRIBUTES] & (codes.TRANSACTIONAL | codes.CONTROL):
+        if row[at + col.ATTRIBUTES] & (col.TRANSACTIONAL | col.CONTROL):
             runs.pop(producer_id, None)
         else:
             epochs: dict = runs.setdefault(producer_id, {})
@@ -161,7 +159,7 @@ def epoch_rows(rows, count: cython.Py_ssize_t, latest: cython.longlong, keep):
 @cython.exceptval(check=False)
 def _marker_type(view: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> cython.int:
     """0 (abort) or 1 (commit) if the record of a control batch at `at` is a marker of the usual form."""
-    record: cython.Py_ssize_t = at + codes.HEADER_SIZE
+    record: cython.Py_ssize_t = at + col.HEADER_SIZE
     # Length 16, attributes, both deltas 0; key of 4 bytes with version 0, type; value of 6 bytes with version 0.
     if view[record] != 0x20 or view[record + 1] or view[record + 2] or view[record + 3]:
         return _UNUSUAL
@@ -194,19 +192,19 @@ def transaction_rows(
     kind: cython.int
     for index in range(first, count):
         at = index * col.ROW
-        if row[at + col.MAGIC] != 2 or not row[at + col.ATTRIBUTES] & codes.TRANSACTIONAL:
+        if row[at + col.MAGIC] != 2 or not row[at + col.ATTRIBUTES] & col.TRANSACTIONAL:
             continue
         if row[at + col.LAST_OFFSET] < from_offset or row[at + col.BASE_OFFSET] >= to_offset:
             continue
         producer_id = row[at + col.PRODUCER_ID]
-        if not row[at + col.ATTRIBUTES] & codes.CONTROL:
+        if not row[at + col.ATTRIBUTES] & col.CONTROL:
             if producer_id not in began:
                 began[producer_id] = row[at + col.BASE_OFFSET]
             continue
         start = row[at + col.POSITION] - shift
         if (
             row[at + col.COUNT] != 1
-            or row[at + col.ATTRIBUTES] & codes.CODEC_MASK
+            or row[at + col.ATTRIBUTES] & col.CODEC_MASK
             or row[at + col.SIZE] != _MARKER_SIZE
         ):
             return index

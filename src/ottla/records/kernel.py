@@ -17,8 +17,7 @@ import zlib
 
 import cython
 
-from ottla.records.codes import *  # noqa: F403 - kernel.pyi names them
-from ottla.records.columns import *  # noqa: F403 - as well
+from ottla.records.columns import *  # noqa: F403 - kernel.pyi names them
 from ottla.records.index_kernel import (
     epoch_rows,
     index_floor,
@@ -30,7 +29,6 @@ from ottla.records.index_kernel import (
 from ottla.records.record_kernel import check_records, decode, encode_records, headers
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.crc_kernel import has_crc32c, native_crc32c
     from cython.cimports.ottla.records.numbers import (
@@ -42,7 +40,6 @@ if cython.compiled:
     )
     from cython.cimports.ottla.records.record_kernel import check_bounds, walk, walk_records
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.numbers import LLONG_MAX, read_int16, read_int32, read_int64, read_uint32
     from ottla.records.record_kernel import check_bounds, walk, walk_records
@@ -78,15 +75,15 @@ if not COMPILED:
     )
 
 STATUS_MEANING = {
-    codes.OK: "ok",
-    codes.TRUNCATED: "cut short",
-    codes.BAD_LENGTH: "the length field is too small for its format",
-    codes.BAD_MAGIC: "unknown format version (magic)",
-    codes.BAD_CRC: "the checksum does not match",
-    codes.BAD_ATTRIBUTES: "unknown compression codec",
-    codes.BAD_COUNT: "the record count does not match",
-    codes.BAD_OFFSETS: "the offsets make no sense",
-    codes.BAD_RECORD: "a record is malformed",
+    col.OK: "ok",
+    col.TRUNCATED: "cut short",
+    col.BAD_LENGTH: "the length field is too small for its format",
+    col.BAD_MAGIC: "unknown format version (magic)",
+    col.BAD_CRC: "the checksum does not match",
+    col.BAD_ATTRIBUTES: "unknown compression codec",
+    col.BAD_COUNT: "the record count does not match",
+    col.BAD_OFFSETS: "the offsets make no sense",
+    col.BAD_RECORD: "a record is malformed",
 }
 
 CHECK_CRC = 1
@@ -99,19 +96,19 @@ _NATIVE = cython.declare(cython.bint, has_crc32c())
 
 def _frame(view, at, end):
     """Whether the fields that all formats share (offset, length, magic) are here and make sense."""
-    if end - at < codes.OVERHEAD_SIZE:
-        return codes.TRUNCATED
+    if end - at < col.OVERHEAD_SIZE:
+        return col.TRUNCATED
     length: cython.longlong = read_int32(view, at + 8)
     if length < 14:
-        return codes.BAD_LENGTH
+        return col.BAD_LENGTH
     if end - at < 17:
-        return codes.TRUNCATED
+        return col.TRUNCATED
     magic: cython.int = view[at + 16]
     if magic > 2:
-        return codes.BAD_MAGIC
+        return col.BAD_MAGIC
     if (magic == 2 and length < 49) or (magic == 1 and length < 22):
-        return codes.BAD_LENGTH
-    return codes.OK
+        return col.BAD_LENGTH
+    return col.OK
 
 
 def _read_v2(view, at, row, to):
@@ -122,7 +119,7 @@ def _read_v2(view, at, row, to):
     count: cython.longlong = read_int32(view, at + 57)
     good: cython.bint = base_offset >= 0 and last_delta >= 0 and base_offset < LLONG_MAX - last_delta
     row[to + col.POSITION] = at
-    row[to + col.SIZE] = read_int32(view, at + 8) + codes.OVERHEAD_SIZE
+    row[to + col.SIZE] = read_int32(view, at + 8) + col.OVERHEAD_SIZE
     row[to + col.BASE_OFFSET] = base_offset
     row[to + col.LAST_OFFSET] = base_offset + last_delta if good else -1
     row[to + col.MAX_TIMESTAMP] = read_int64(view, at + 35)
@@ -137,11 +134,11 @@ def _read_v2(view, at, row, to):
     row[to + col.CRC] = read_uint32(view, at + 17)
     row[to + col.LAST_DELTA] = last_delta
     row[to + col.NULL_KEYS] = -1
-    if (attributes & codes.CODEC_MASK) > 4:
-        return codes.BAD_ATTRIBUTES
+    if (attributes & col.CODEC_MASK) > 4:
+        return col.BAD_ATTRIBUTES
     if count < 0 or count > last_delta + 1:
-        return codes.BAD_COUNT
-    return codes.OK if good else codes.BAD_OFFSETS
+        return col.BAD_COUNT
+    return col.OK if good else col.BAD_OFFSETS
 
 
 def _read_legacy(view, at, row, to):
@@ -151,7 +148,7 @@ def _read_legacy(view, at, row, to):
     attributes: cython.longlong = view[at + 17]
     timestamp: cython.longlong = read_int64(view, at + 18) if magic == 1 else -1
     row[to + col.POSITION] = at
-    row[to + col.SIZE] = read_int32(view, at + 8) + codes.OVERHEAD_SIZE
+    row[to + col.SIZE] = read_int32(view, at + 8) + col.OVERHEAD_SIZE
     row[to + col.BASE_OFFSET] = offset
     row[to + col.LAST_OFFSET] = offset
     row[to + col.MAX_TIMESTAMP] = timestamp
@@ -161,14 +158,14 @@ def _read_legacy(view, at, row, to):
     row[to + col.PRODUCER_ID] = -1
     row[to + col.PRODUCER_EPOCH] = -1
     row[to + col.BASE_SEQUENCE] = -1
-    row[to + col.COUNT] = -1 if attributes & codes.CODEC_MASK else 1
+    row[to + col.COUNT] = -1 if attributes & col.CODEC_MASK else 1
     row[to + col.BASE_TIMESTAMP] = timestamp
     row[to + col.CRC] = read_uint32(view, at + 12)
     row[to + col.LAST_DELTA] = 0
     row[to + col.NULL_KEYS] = -1
-    if (attributes & codes.CODEC_MASK) > 3:  # zstd came with v2
-        return codes.BAD_ATTRIBUTES
-    return codes.OK if 0 <= offset < LLONG_MAX else codes.BAD_OFFSETS
+    if (attributes & col.CODEC_MASK) > 3:  # zstd came with v2
+        return col.BAD_ATTRIBUTES
+    return col.OK if 0 <= offset < LLONG_MAX else col.BAD_OFFSETS
 
 
 def _legacy_null_keys(view, at, end):
@@ -219,34 +216,34 @@ def _legacy_crc(view, at, stop):
 def scan_one(view, at, end, row, to, flags):
     """Check the batch at `at` and write its row; -1 means an exception."""
     status: cython.int = _frame(view, at, end)
-    if status != codes.OK:
-        if end - at >= codes.HEADER_SIZE and view[at + 16] == 2:
+    if status != col.OK:
+        if end - at >= col.HEADER_SIZE and view[at + 16] == 2:
             _read_v2(view, at, row, to)
         return status
-    size: cython.longlong = read_int32(view, at + 8) + codes.OVERHEAD_SIZE
+    size: cython.longlong = read_int32(view, at + 8) + col.OVERHEAD_SIZE
     stop: cython.Py_ssize_t = at + size
     v2: cython.bint = view[at + 16] == 2
-    if end - at >= (codes.HEADER_SIZE if v2 else 26):
+    if end - at >= (col.HEADER_SIZE if v2 else 26):
         status = _read_v2(view, at, row, to) if v2 else _read_legacy(view, at, row, to)
     if size > end - at:
-        return codes.TRUNCATED
+        return col.TRUNCATED
     if flags & 1:
         crc: cython.longlong = _crc32c(view, at + 21, stop) if v2 else _legacy_crc(view, at + 16, stop)
         if crc != row[to + col.CRC]:
-            return codes.BAD_CRC
-    if status != codes.OK or not flags & 2 or row[to + col.ATTRIBUTES] & codes.CODEC_MASK:
+            return col.BAD_CRC
+    if status != col.OK or not flags & 2 or row[to + col.ATTRIBUTES] & col.CODEC_MASK:
         return status
     if v2:
         _unused: cython.longlong
         null_keys: cython.longlong
         status, _unused, _unused, _unused, _unused, null_keys = walk(
-            view, at + codes.HEADER_SIZE, stop, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], False,
+            view, at + col.HEADER_SIZE, stop, row[to + col.COUNT], row[to + col.BASE_TIMESTAMP], False,
             row[to + col.LAST_DELTA],
         )  # fmt: skip
         row[to + col.NULL_KEYS] = null_keys
         return status
     row[to + col.NULL_KEYS] = _legacy_null_keys(view, at + (26 if row[to + col.MAGIC] == 1 else 18), stop)
-    return codes.BAD_RECORD if row[to + col.NULL_KEYS] < 0 else codes.OK
+    return col.BAD_RECORD if row[to + col.NULL_KEYS] < 0 else col.OK
 
 
 def scan(
@@ -262,11 +259,11 @@ def scan(
     check_bounds(start, end, len(buf))
     room: cython.Py_ssize_t = len(rows) // col.ROW
     written: cython.Py_ssize_t = 0
-    status: cython.int = codes.OK
+    status: cython.int = col.OK
     with cython.nogil:
         while start < end and written < room:
             status = scan_one(view, start, end, row, written * col.ROW, flags)
-            if status != codes.OK:
+            if status != col.OK:
                 break
             start += row[written * col.ROW + col.SIZE]
             row[written * col.ROW] += shift
@@ -278,11 +275,11 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     view: cython.const[cython.uchar][::1] = buf
     check_bounds(start, end, len(buf))
     status: cython.int = _frame(view, start, end)
-    if status == codes.OK and view[start + 16] != 2:
-        status = codes.BAD_MAGIC
-    if end - start < codes.HEADER_SIZE or (status != codes.OK and status != codes.BAD_LENGTH):
-        return (status or codes.TRUNCATED, 0, -1, 0, 0, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, 0)
-    size: cython.longlong = read_int32(view, start + 8) + codes.OVERHEAD_SIZE
+    if status == col.OK and view[start + 16] != 2:
+        status = col.BAD_MAGIC
+    if end - start < col.HEADER_SIZE or (status != col.OK and status != col.BAD_LENGTH):
+        return (status or col.TRUNCATED, 0, -1, 0, 0, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, 0)
+    size: cython.longlong = read_int32(view, start + 8) + col.OVERHEAD_SIZE
     attributes: cython.longlong = read_int16(view, start + 21)
     last_delta: cython.longlong = read_int32(view, start + 23)
     base_offset: cython.longlong = read_int64(view, start)
@@ -293,9 +290,9 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
     highest: cython.longlong = -1
     highest_index: cython.longlong = -1
     null_keys: cython.longlong = 0
-    if status == codes.OK and size > end - start:
-        status = codes.TRUNCATED
-    if status == codes.OK:
+    if status == col.OK and size > end - start:
+        status = col.TRUNCATED
+    if status == col.OK:
         crc: cython.longlong
         if size < _RELEASE_GIL_SIZE:
             crc = _crc32c(view, start + 21, start + size)
@@ -303,16 +300,16 @@ def check_batch(buf, start: cython.Py_ssize_t, end: cython.Py_ssize_t):
             with cython.nogil:
                 crc = _crc32c(view, start + 21, start + size)
         if crc != read_uint32(view, start + 17):
-            status = codes.BAD_CRC
-        elif (attributes & codes.CODEC_MASK) > 4:
-            status = codes.BAD_ATTRIBUTES
+            status = col.BAD_CRC
+        elif (attributes & col.CODEC_MASK) > 4:
+            status = col.BAD_ATTRIBUTES
         elif count < 1 or count != last_delta + 1:
-            status = codes.BAD_COUNT
+            status = col.BAD_COUNT
         elif base_offset < 0 or base_offset >= LLONG_MAX - last_delta:
-            status = codes.BAD_OFFSETS
-        elif not attributes & codes.CODEC_MASK:
+            status = col.BAD_OFFSETS
+        elif not attributes & col.CODEC_MASK:
             status, bad_index, lowest, highest, highest_index, null_keys = walk_records(
-                view, start + codes.HEADER_SIZE, start + size, count, base_timestamp, True, last_delta
+                view, start + col.HEADER_SIZE, start + size, count, base_timestamp, True, last_delta
             )
     return (
         status,
@@ -347,18 +344,18 @@ def _find_batch(view, at, end, offset):
     status: cython.int
     while at < end:
         status = _frame(view, at, end)
-        if status != codes.OK:
+        if status != col.OK:
             return status, at, 0, -1, -1
         base_offset = read_int64(view, at)
-        size = read_int32(view, at + 8) + codes.OVERHEAD_SIZE
+        size = read_int32(view, at + 8) + col.OVERHEAD_SIZE
         last_delta = 0
         if view[at + 16] == 2:
             if end - at < 27:
-                return codes.TRUNCATED, at, 0, -1, -1
+                return col.TRUNCATED, at, 0, -1, -1
             last_delta = read_int32(view, at + 23)
         if base_offset < 0 or last_delta < 0 or base_offset >= LLONG_MAX - last_delta:
-            return codes.BAD_OFFSETS, at, size, base_offset, -1
+            return col.BAD_OFFSETS, at, size, base_offset, -1
         if base_offset + last_delta >= offset:
-            return codes.OK, at, size, base_offset, base_offset + last_delta
+            return col.OK, at, size, base_offset, base_offset + last_delta
         at += size
-    return codes.TRUNCATED, at, 0, -1, -1
+    return col.TRUNCATED, at, 0, -1, -1

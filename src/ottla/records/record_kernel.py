@@ -13,7 +13,6 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.numbers import (
         FAR,
@@ -28,7 +27,6 @@ if cython.compiled:
         zigzag,
     )
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.numbers import (
         FAR,
@@ -91,7 +89,7 @@ def _any_record(view, start, end):
     header_count: cython.longlong
     size, at = read_varint(view, start, end, 32)
     if size > end - at:  # five bytes decide about a length; with fewer, more may come
-        at = -codes.BAD_RECORD if at == FAR and end - start >= 5 else -codes.TRUNCATED
+        at = -col.BAD_RECORD if at == FAR and end - start >= 5 else -col.TRUNCATED
         return at, 0, 0, 0, 0, 0, 0, 0, 0
     after: cython.Py_ssize_t = at + size
     # The attributes byte has no meaning yet. After a read that fails all others do: one look at the end is enough.
@@ -104,7 +102,7 @@ def _any_record(view, start, end):
     if header_count != 0:
         at = _skip_headers(view, at, after, header_count)
     if at != after:
-        return -codes.BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
+        return -col.BAD_RECORD, 0, 0, 0, 0, 0, 0, 0, 0
     return after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count
 
 
@@ -179,25 +177,25 @@ def walk(view, at, end, count, base_timestamp, dense, last_delta):
             view, at, end
         )
         if at < 0:  # the whole batch is here: a record that ends past it is bad, not cut
-            return codes.BAD_RECORD, index, -1, -1, -1, 0
+            return col.BAD_RECORD, index, -1, -1, -1, 0
         if time_delta < least:
             if time_delta < lowest_delta:
-                return codes.BAD_RECORD, index, -1, -1, -1, 0
+                return col.BAD_RECORD, index, -1, -1, -1, 0
             least = time_delta
         if time_delta > most:
             if time_delta > highest_delta:
-                return codes.BAD_RECORD, index, -1, -1, -1, 0
+                return col.BAD_RECORD, index, -1, -1, -1, 0
             most = time_delta
             most_index = index
         if offset_delta <= previous_delta or offset_delta > largest_delta:
-            return codes.BAD_OFFSETS, index, -1, -1, -1, 0
+            return col.BAD_OFFSETS, index, -1, -1, -1, 0
         previous_delta = offset_delta
         largest_delta += step
         if key_size < 0:
             null_keys += 1
         index += 1
     if index != count or at != end:
-        return codes.BAD_COUNT, -1, -1, -1, -1, 0
+        return col.BAD_COUNT, -1, -1, -1, -1, 0
     if count == 0:
         return 0, -1, -1, -1, -1, 0
     return 0, -1, base_timestamp + least, base_timestamp + most, most_index, null_keys
@@ -229,7 +227,7 @@ def check_records(
 ):
     view: cython.const[cython.uchar][::1] = buf
     check_bounds(start, end, len(buf))
-    return walk_records(view, start, end, count, base_timestamp, dense, codes.INT32_MAX)
+    return walk_records(view, start, end, count, base_timestamp, dense, col.INT32_MAX)
 
 
 def decode(
@@ -271,7 +269,7 @@ def _decode(view, at, end, base_offset, base_timestamp, row, room):
         if after < 0:
             return written, at, -after
         if overflows(base_offset, offset_delta) or overflows(base_timestamp, time_delta):
-            return written, at, codes.BAD_RECORD
+            return written, at, col.BAD_RECORD
         row[to + col.REC_OFFSET] = base_offset + offset_delta
         row[to + col.REC_TIMESTAMP] = base_timestamp + time_delta
         row[to + col.REC_KEY] = key

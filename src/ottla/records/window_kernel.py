@@ -9,11 +9,11 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
+    from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.numbers import LLONG_MAX, LLONG_MIN
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_record
 else:
-    from ottla.records import codes
+    from ottla.records import columns as col
     from ottla.records.numbers import LLONG_MAX, LLONG_MIN
     from ottla.records.record_kernel import check_bounds, read_record
 
@@ -44,16 +44,16 @@ def _check(
     highest: cython.longlong = LLONG_MAX - base_timestamp if base_timestamp > 0 else LLONG_MAX
     while at < end:
         if state[0] >= count:
-            return codes.BAD_COUNT, at
+            return col.BAD_COUNT, at
         after, time_delta, offset_delta, _position, key_size, _position, _size, _position, _size = (
             read_record(view, at, end)
         )
-        if after == -codes.TRUNCATED:
+        if after == -col.TRUNCATED:
             return 0, at
         if after < 0 or time_delta < lowest or time_delta > highest:
-            return codes.BAD_RECORD, at
+            return col.BAD_RECORD, at
         if offset_delta != state[0]:
-            return codes.BAD_OFFSETS, at
+            return col.BAD_OFFSETS, at
         if time_delta < state[1]:
             state[1] = time_delta
         if time_delta > state[2]:

@@ -7,7 +7,6 @@ returns the work. Regular work on single logs (flush by time, retention) is in u
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import uuid
 from collections import deque
@@ -15,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from ottla.config import BrokerConfig, LogConfig
-from ottla.errors import BrokerError, DiskFullError, StorageError
+from ottla.errors import BrokerError, StorageError
 from ottla.names import TopicPartition, is_topic_name
 from ottla.runtime import Runtime
 from ottla.storage import checkpoint, layout, losses, removal
@@ -26,6 +25,7 @@ from ottla.storage.handles import HandlePool
 from ottla.storage.log.log import Log
 from ottla.storage.log_dir import LogDir, Trouble
 from ottla.storage.losses import Loss
+from ottla.storage.offset_checkpoints import OffsetCheckpoints
 from ottla.storage.producers.quota import ProducerQuota
 from ottla.storage.recovery import gone, opened_dir
 from ottla.storage.recovery.loading import load_log
@@ -68,7 +68,14 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDir] = {}  # where each partition lies, or would have
         self.cleaner = LogCleaner(runtime, config)
         self._doomed: removal.Doomed = deque()  # (when, where, path) of `-delete` directories
-        self._written: dict[tuple[LogDir, str], dict[TopicPartition, int]] = {}  # what the checkpoints say
+        self._checkpoints = checkpoints = OffsetCheckpoints(self._opened, self._logs)
+        self.checkpoint = checkpoints.write_all
+        self.plan_checkpoint = checkpoints.plan
+        self.plan_start_checkpoint = checkpoints.plan_start_in
+        self.plan_start = checkpoints.plan_start
+        self.write_recovery_point = checkpoints.write_recovery_point
+        self.cleaned_to = checkpoints.cleaned_to
+        self.note_cleaned = checkpoints.note_cleaned
         # What was under way when the broker last stopped.
         self.unfinished_moves: dict[TopicPartition, LogDir] = {}
         self.failed_dirs: dict[str, OSError] = {}  # those that could not even be opened
@@ -187,7 +194,7 @@ class LogManager:
             one.abandon()
             raise StorageError(f"{one.partition} lies in {other.path} and in {one.path}; move one away")
         # The new directory had no checkpoint that told of it yet.
-        is_new = one.partition not in (self._dir_of(one).recovery_points or {})
+        is_new = one.partition not in (self._checkpoints.dir_of(one).recovery_points or {})
         kept, dropped = (one, other) if is_new else (other, one)
         self._logs[dropped.partition] = dropped
         self.plan_removal([dropped.partition])()
@@ -391,33 +398,11 @@ class LogManager:
         )
         self.add(new)
         works: list[tuple[LogDir, Callable[[], None] | None]] = []
-        cleaned_to = self._dir_of(old).cleaned.pop(old.partition, None)
+        cleaned_to = self._checkpoints.dir_of(old).cleaned.pop(old.partition, None)
         if cleaned_to is not None:
             works.append((new.dir, self.note_cleaned(new, cleaned_to)))
         works += [(log.dir, self.plan_checkpoint(log.dir)) for log in (new, old) if not log.dir.offline]
         return [(log_dir, work) for log_dir, work in works if work is not None]
-
-    def plan_start_checkpoint(self, log: Log, target: LogDir) -> Callable[[], None]:
-        """Before a log appears in `target`, its start is written down there: nothing that was deleted comes back."""
-        opened = self._opened_dir(target)
-        logs = [other for other in self._logs.values() if other.dir is target]
-        starts = {other.partition: other.start_offset for other in (*logs, log)}
-        self._written.pop((target, layout.LOG_START_OFFSETS), None)
-        return lambda: opened.write(layout.LOG_START_OFFSETS, starts)
-
-    def plan_start(self, log: Log, offset: int) -> Callable[[], None]:
-        """What writes down that a log will begin at `offset`, before it does: a deletion that was answered stays one.
-        On a full disk it waits for the next checkpoint, because to delete is how room is made."""
-        opened = self._dir_of(log)
-        starts = _starts(other for other in self._logs.values() if other.dir is log.dir)
-        starts[log.partition] = offset
-        self._written.pop((log.dir, layout.LOG_START_OFFSETS), None)
-
-        def write() -> None:
-            with contextlib.suppress(DiskFullError):
-                opened.write(layout.LOG_START_OFFSETS, starts)
-
-        return write
 
     def _emptiest_dir(self) -> LogDir:
         dirs = self.online_dirs
@@ -441,12 +426,6 @@ class LogManager:
             if log is not None:
                 log.config = config
 
-    def write_recovery_point(self, log: Log) -> None:
-        """Put it on disk, whatever the disk thinks: something is about to be cut (see storage/log/truncation.py)."""
-        write = self.plan_checkpoint(log.dir, must=True)
-        if write is not None:
-            write()
-
     def plan_removal(
         self, partitions: Collection[TopicPartition], mark: str = layout.DELETE_DIR
     ) -> Callable[[], None]:
@@ -455,7 +434,7 @@ class LogManager:
         look at."""
         logs = [self._logs.pop(partition) for partition in partitions]
         paths = [self._marked_path(log, mark) for log in logs]
-        opened = self._dir_of(logs[0])
+        opened = self._checkpoints.dir_of(logs[0])
         named = [opened.cleaned.pop(partition, None) for partition in partitions]
         cleaned = None if named.count(None) == len(named) else dict(opened.cleaned)
         for partition in partitions:
@@ -481,70 +460,7 @@ class LogManager:
         """The `-delete` directories whose delay is over, for the caller to remove."""
         return removal.take_due(self._doomed, self._runtime.monotonic_ms())
 
-    def cleaned_to(self, log: Log) -> int | None:
-        """What cleaner-offset-checkpoint says of a log."""
-        return self._dir_of(log).cleaned.get(log.partition)
-
-    def note_cleaned(self, log: Log, first_dirty_offset: int) -> Callable[[], None]:
-        """A log is compacted up to here. What is returned writes that down, and may run on any thread."""
-        opened = self._dir_of(log)
-        opened.cleaned[log.partition] = first_dirty_offset
-        cleaned = dict(opened.cleaned)
-
-        def write() -> None:
-            with contextlib.suppress(DiskFullError):  # the next one says it too
-                opened.write(layout.CLEANER_OFFSETS, cleaned)
-
-        return write
-
-    def _dir_of(self, log: Log) -> OpenedDir:
-        return self._opened_dir(log.dir)
-
-    def _opened_dir(self, log_dir: LogDir) -> OpenedDir:
-        return next(opened for opened in self._opened if opened.dir is log_dir)
-
-    # -- checkpoints, stopping
-
-    def checkpoint(self, only: LogDir | None = None) -> None:
-        """Write recovery points, log start offsets and high watermarks of each directory."""
-        for opened in self._opened:
-            write = self.plan_checkpoint(opened.dir) if only in (None, opened.dir) else None
-            if write is not None:
-                write()
-
-    def plan_checkpoint(
-        self, log_dir: LogDir, names: Collection[str] = layout.OFFSET_CHECKPOINTS, *, must: bool = False
-    ) -> Callable[[], None] | None:
-        """What a directory's checkpoints would say now; None if that is nothing new. What is returned writes them, and
-        may run on any thread, but one after the other. A full disk keeps the old ones for now, unless they must be."""
-        opened = self._opened_dir(log_dir)
-        logs = [log for log in self._logs.values() if log.dir is log_dir]
-        contents: dict[str, dict[TopicPartition, int]] = {}
-        if layout.RECOVERY_POINTS in names:
-            contents[layout.RECOVERY_POINTS] = {log.partition: log.recovery_point for log in logs}
-        if layout.LOG_START_OFFSETS in names:
-            contents[layout.LOG_START_OFFSETS] = _starts(logs)
-        if layout.HIGH_WATERMARKS in names:
-            contents[layout.HIGH_WATERMARKS] = {log.partition: log.high_watermark for log in logs}
-
-        news = {
-            name: offsets
-            for name, offsets in contents.items()
-            if self._written.get((log_dir, name)) != offsets
-        }
-        self._written.update({(log_dir, name): offsets for name, offsets in news.items()})
-
-        def write() -> None:
-            for name, offsets in news.items():
-                if not log_dir.offline:
-                    try:
-                        opened.write(name, offsets)
-                    except DiskFullError:
-                        self._written.pop((log_dir, name), None)  # the next time, then
-                        if must:
-                            raise
-
-        return write if news else None
+    # -- stopping
 
     def close(self) -> list[str]:
         """Flush and close all logs; directories in which that went well are marked as cleanly stopped, and told."""
@@ -571,9 +487,3 @@ class LogManager:
             log.abandon()
         for opened in self._opened:
             opened.lock.close()
-
-
-def _starts(logs: Iterable[Log]) -> dict[TopicPartition, int]:
-    """What log-start-offset-checkpoint says of them. Kafka leaves out those whose first segment says it; but should
-    that one be missing, nobody else would."""
-    return {log.partition: log.start_offset for log in logs if log.start_offset > 0}

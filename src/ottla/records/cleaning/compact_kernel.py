@@ -13,7 +13,6 @@ from ottla.records.cleaning.codes import *  # noqa: F403 - compact_kernel.pyi na
 from ottla.records.kernel import checksum
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.cleaning import codes as clean
     from cython.cimports.ottla.records.cleaning.offset_map_kernel import OffsetMap, check_batches, is_plain
@@ -26,7 +25,6 @@ if cython.compiled:
         varint_size,
     )
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.cleaning import codes as clean
     from ottla.records.cleaning.offset_map_kernel import OffsetMap, check_batches, is_plain
@@ -56,21 +54,21 @@ def _put_record(view, at, stop, time_delta, out, to):
 
 def _put_empty(view, at, attributes, out, to):
     """The batch at `at` without records: what it says of its producer and its offsets stays."""
-    copy_bytes(view, at, codes.HEADER_SIZE, out, to)
-    put_number(out, to + 8, codes.HEADER_SIZE - codes.OVERHEAD_SIZE, 4)
-    put_number(out, to + 21, attributes & (codes.LOG_APPEND_TIME | codes.TRANSACTIONAL | codes.CONTROL), 2)
+    copy_bytes(view, at, col.HEADER_SIZE, out, to)
+    put_number(out, to + 8, col.HEADER_SIZE - col.OVERHEAD_SIZE, 4)
+    put_number(out, to + 21, attributes & (col.LOG_APPEND_TIME | col.TRANSACTIONAL | col.CONTROL), 2)
     put_number(out, to + 27, -1, 8)
     put_number(out, to + 57, 0, 4)
-    return to + codes.HEADER_SIZE
+    return to + col.HEADER_SIZE
 
 
 def _put_header(view, at, attributes, base_timestamp, max_timestamp, count, out, to, stop):
     """The header of the batch at `at` for the records of it that are written, up to `stop`."""
-    copy_bytes(view, at, codes.HEADER_SIZE, out, to)
+    copy_bytes(view, at, col.HEADER_SIZE, out, to)
     put_number(out, to + 8, stop - to - 12, 4)
     put_number(out, to + 21, attributes, 2)
     put_number(out, to + 27, base_timestamp, 8)
-    if not attributes & codes.LOG_APPEND_TIME:
+    if not attributes & col.LOG_APPEND_TIME:
         put_number(out, to + 35, max_timestamp, 8)
     put_number(out, to + 57, count, 4)
     return 0
@@ -89,7 +87,7 @@ def _filter(offset_map, view, at, row, column, latest, keep_deletes, horizon, ou
     kept: cython.longlong = 0
     tombstones: cython.longlong = 0
     highest: cython.longlong = LLONG_MIN
-    at += codes.HEADER_SIZE
+    at += col.HEADER_SIZE
     run: cython.Py_ssize_t = at  # kept records from here on are not copied yet
     read: cython.longlong[::1] = offset_map.ahead.rows
     while count > 0:
@@ -128,9 +126,9 @@ def _clean_batch(offset_map, view, at, row, column, action, latest, now_ms, hori
     base_timestamp: cython.longlong = row[column + col.BASE_TIMESTAMP]
     count: cython.longlong = row[column + col.COUNT]
     attributes: cython.longlong = row[column + col.ATTRIBUTES]
-    marked: cython.bint = (attributes & codes.DELETE_HORIZON) != 0
+    marked: cython.bint = (attributes & col.DELETE_HORIZON) != 0
     deletes: cython.bint = not marked or now_ms < base_timestamp
-    body: cython.Py_ssize_t = to + codes.HEADER_SIZE
+    body: cython.Py_ssize_t = to + col.HEADER_SIZE
     status: cython.int = clean.DONE
     stop: cython.Py_ssize_t = to
     kept: cython.longlong = 0
@@ -159,11 +157,11 @@ def _clean_batch(offset_map, view, at, row, column, action, latest, now_ms, hori
             status, stop, kept, tombstones, highest = _filter(
                 offset_map, view, at, row, column, latest, deletes, -1, out, body
             )
-    if marked and not attributes & codes.DELETE_HORIZON:
-        attributes |= codes.DELETE_HORIZON
+    if marked and not attributes & col.DELETE_HORIZON:
+        attributes |= col.DELETE_HORIZON
         base_timestamp = horizon
     elif kept == count:
-        copy_bytes(view, at, codes.HEADER_SIZE, out, to)
+        copy_bytes(view, at, col.HEADER_SIZE, out, to)
         return clean.DONE, stop, False
     _put_header(view, at, attributes, base_timestamp, highest, kept, out, to, stop)
     return clean.DONE, stop, True
@@ -256,7 +254,7 @@ def special_rows(rows, count: cython.Py_ssize_t, offsets, keep):
                 high = middle
         if (
             row[index * col.ROW + col.MAGIC] == 2
-            and row[index * col.ROW + col.ATTRIBUTES] & (codes.TRANSACTIONAL | codes.CONTROL)
+            and row[index * col.ROW + col.ATTRIBUTES] & (col.TRANSACTIONAL | col.CONTROL)
         ) or (low < len(offsets) and wanted[low] == last_offset):
             kept[found] = index
             found += 1

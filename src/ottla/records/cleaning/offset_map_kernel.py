@@ -12,13 +12,11 @@ import cython
 from ottla.records.cleaning.ahead_kernel import siphash
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.cleaning import codes as clean
     from cython.cimports.ottla.records.cleaning.ahead_kernel import Ahead
     from cython.cimports.ottla.records.numbers import LLONG_MAX
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.cleaning import codes as clean
     from ottla.records.cleaning.ahead_kernel import Ahead
@@ -66,7 +64,7 @@ def _rehash(old, old_slots, new, slots):
 def is_plain(row, column, action):
     """Whether the action can be done where the batch lies. To empty a batch, its records need not be opened."""
     return row[column + col.MAGIC] == 2 and (
-        action == clean.EMPTY or not row[column + col.ATTRIBUTES] & codes.CODEC_MASK
+        action == clean.EMPTY or not row[column + col.ATTRIBUTES] & col.CODEC_MASK
     )
 
 
@@ -215,7 +213,7 @@ class OffsetMap:
             return clean.FULL
         return self._put_records(
             view,
-            start + codes.HEADER_SIZE,
+            start + col.HEADER_SIZE,
             start + row[column + col.SIZE],
             row[column + col.COUNT],
             row[column + col.BASE_OFFSET],
@@ -241,8 +239,8 @@ def check_batches(data, shift, rows, start, count, actions):
     least: cython.longlong
     for at in range(0, count * col.ROW, col.ROW):
         size = row[at + col.SIZE]
-        least = codes.HEADER_SIZE if row[at + col.MAGIC] == 2 else codes.LEGACY_SIZE
+        least = col.HEADER_SIZE if row[at + col.MAGIC] == 2 else col.LEGACY_SIZE
         if row[at + col.POSITION] < low or size < least or size > high - row[at + col.POSITION]:
             raise ValueError("a row names bytes that do not lie within the data")
-        if row[at + col.COUNT] < -1 or row[at + col.COUNT] > codes.INT32_MAX:
+        if row[at + col.COUNT] < -1 or row[at + col.COUNT] > col.INT32_MAX:
             raise ValueError(f"a batch cannot hold {row[at + col.COUNT]} records")

@@ -10,12 +10,10 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.ottla.records import codes
     from cython.cimports.ottla.records import columns as col
     from cython.cimports.ottla.records.numbers import copy_bytes, overflows, read_int32
     from cython.cimports.ottla.records.record_kernel import check_bounds, read_field, read_record
 else:
-    from ottla.records import codes
     from ottla.records import columns as col
     from ottla.records.numbers import copy_bytes, overflows, read_int32
     from ottla.records.record_kernel import check_bounds, read_field, read_record
@@ -126,19 +124,19 @@ class Columns:
             at: cython.Py_ssize_t = index * col.ROW
             attributes: cython.longlong = row[at + col.ATTRIBUTES]
             v2: cython.bint = row[at + col.MAGIC] == 2
-            if row[at + col.LAST_OFFSET] < self._from_offset or (v2 and attributes & codes.CONTROL):
+            if row[at + col.LAST_OFFSET] < self._from_offset or (v2 and attributes & col.CONTROL):
                 index += 1
                 continue
-            if row[at + col.BASE_OFFSET] >= self._to_offset and (v2 or not attributes & codes.CODEC_MASK):
+            if row[at + col.BASE_OFFSET] >= self._to_offset and (v2 or not attributes & col.CODEC_MASK):
                 return index, _PAST
             if (
                 v2
-                and attributes & codes.TRANSACTIONAL
+                and attributes & col.TRANSACTIONAL
                 and _is_aborted(gone, gone_count, row[at + col.PRODUCER_ID], row[at + col.BASE_OFFSET])
             ):
                 index += 1
                 continue
-            if attributes & codes.CODEC_MASK:
+            if attributes & col.CODEC_MASK:
                 return index, _PACKED
             start: cython.Py_ssize_t = row[at + col.POSITION] - shift
             check_bounds(start, start + row[at + col.SIZE], len(buf))
@@ -152,7 +150,7 @@ class Columns:
                     start,
                     0,
                     row[at + col.MAX_TIMESTAMP],
-                    row[at + col.ATTRIBUTES] & codes.LOG_APPEND_TIME,
+                    row[at + col.ATTRIBUTES] & col.LOG_APPEND_TIME,
                 )
             if status != _DONE:
                 return index, status
@@ -184,7 +182,7 @@ class Columns:
             check_bounds(start, start + row[at + col.SIZE], len(buf))
             if (
                 row[at + col.MAGIC] != magic
-                or row[at + col.ATTRIBUTES] & codes.CODEC_MASK
+                or row[at + col.ATTRIBUTES] & col.CODEC_MASK
                 or overflows(row[at + col.BASE_OFFSET], offset_shift)
             ):
                 return index, _BAD
@@ -222,7 +220,7 @@ class Columns:
         position: cython.Py_ssize_t
         status: cython.int
         end: cython.Py_ssize_t = start + row[at + col.SIZE]
-        first: cython.Py_ssize_t = start + (self._resume_at if self._resume_at else codes.HEADER_SIZE)
+        first: cython.Py_ssize_t = start + (self._resume_at if self._resume_at else col.HEADER_SIZE)
         found, position, status = self._records(view, first, end, row, at)
         found += self._resume_found
         if status == _FULL:
@@ -254,7 +252,7 @@ class Columns:
         base_offset: cython.longlong = row[to + col.BASE_OFFSET]
         base_timestamp: cython.longlong = row[to + col.BASE_TIMESTAMP]
         stamp: cython.longlong = row[to + col.MAX_TIMESTAMP]
-        kind: cython.int = 1 if row[to + col.ATTRIBUTES] & codes.LOG_APPEND_TIME else 0
+        kind: cython.int = 1 if row[to + col.ATTRIBUTES] & col.LOG_APPEND_TIME else 0
         while at < end:
             after, time_delta, offset_delta, key, key_size, value, value_size, headers_at, header_count = (
                 read_record(view, at, end)
