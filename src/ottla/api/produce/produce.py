@@ -36,6 +36,7 @@ _logger = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID: Final = "__admin_client"  # the one client that may write to internal topics
 _NONE: Final = ErrorCode.NONE
+_NOTHING_YET: Final = AppendResult(TopicPartition("", -1))[1:]
 
 
 class _Produce:
@@ -113,7 +114,7 @@ class _Produce:
     def _enter(self, key: TopicPartition, records: Bytes) -> None:
         """Append this. An old message set without a whole message is no error: nothing is appended."""
         place = len(self._results)
-        self._results.append(AppendResult(key))
+        self._results.append(tuple.__new__(AppendResult, (key, *_NOTHING_YET)))
         if self._call.version < gate.ONE_BATCH_SINCE and not batch_size(memoryview(records), 0):
             partition = self._services.replicas.partition(key)
             if self._has_valid_acks and partition is not None and partition.is_leader:
