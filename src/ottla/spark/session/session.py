@@ -59,14 +59,24 @@ def running_session(
     interrupted = False
     try:
         yield session
-    except KeyboardInterrupt:
-        interrupted = True
+    except BaseException as error:
+        interrupted = was_interrupted(error)
+        if interrupted:
+            raise KeyboardInterrupt from None
         raise
     finally:
         if interrupted and jvm.is_ours:
             jvm.end()  # it cannot be asked to stop: it was interrupted in the middle of an answer
         else:
             session.stop()
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error comes from a Ctrl-C. PySpark asks Java once more on the way out of a call that was interrupted,
+    and Java may be gone by then: another error takes the place of the KeyboardInterrupt."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def open_session(
