@@ -70,8 +70,8 @@ release-check: $(READY)
 # Packages are downloaded while modules are compiled, which needs none of them.
 $(READY): requirements/dev.txt requirements/build.txt pyproject.toml setup.py src/ottla/compiled.txt $(COMPILED) \
   $(filter %.pxd,$(SOURCES))
-	@$(MAKE) --no-print-directory $(COMPILERS)
-	@$(MAKE) --no-print-directory -j2 $(INSTALLED) $(BUILT)
+	@$(MAKE) -s --no-print-directory $(COMPILERS)
+	@$(MAKE) -s --no-print-directory -j2 $(INSTALLED) $(BUILT)
 	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 

@@ -209,12 +209,10 @@ class Released:
     log_dirs: list[str]
     removed: list[str] = field(default_factory=list)
     stray: list[str] = field(default_factory=list)  # partitions that Kafka does not know: it moves them aside
-    empty: list[str] = field(
-        default_factory=list
-    )  # topics that Kafka knows and that are gone: made anew, empty
-    changed: list[str] = field(
-        default_factory=list
-    )  # topics whose settings go back to those that Kafka knows
+    # Topics that Kafka knows and that are gone: made anew, empty.
+    empty: list[str] = field(default_factory=list)
+    # Topics whose settings go back to those that Kafka knows.
+    changed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 

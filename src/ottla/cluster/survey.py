@@ -55,9 +55,8 @@ class Survey:
     node_ids: list[int]
     topics: dict[str, FoundTopic] = field(default_factory=dict)
     broker_configs: dict[int | None, dict[str, str]] = field(default_factory=dict)
-    left_alone: list[str] = field(
-        default_factory=list
-    )  # directories on their way out, and the controller's log
+    # Directories on their way out, and the controller's log.
+    left_alone: list[str] = field(default_factory=list)
     security: list[str] = field(default_factory=list)  # how the Kafka was guarded, if it was
     notes: list[str] = field(default_factory=list)
 

@@ -69,9 +69,8 @@ class Writes(Generic[R]):
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._in_flight: deque[_Write] = deque()
-        self._unsent: deque[_Write] = (
-            deque()
-        )  # the newest writes in flight, not appended yet; new records may join the last
+        # The newest writes in flight, not appended yet; new records may join the last.
+        self._unsent: deque[_Write] = deque()
         self._is_over = False
         self.next_offset = 0  # of the next record
 

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple, Protocol
 
 SHARED_BYTES: Final = 1 << 20
 STEP_BYTES: Final = 128 << 10  # larger buffers come in multiples of this, so that one fits many frames
-LARGE_BYTES: Final = (
-    8 << 20
-)  # a larger buffer is mapped: its pages cost nothing before something is written there
+# A larger buffer is mapped: its pages cost nothing before something is written there.
+LARGE_BYTES: Final = 8 << 20
 _POOLED_BYTES: Final = 16 << 20
 _EXACT_BYTES: Final = 64 << 10  # up to here a buffer is as large as asked, and not kept
 SMALL_FRAME_BYTES: Final = 64 << 10
@@ -51,9 +50,8 @@ class MemoryBudget:
         # A frame that grows is for a moment in two buffers.
         common_bytes = max(0, limit_bytes - largest_frame_bytes - min(LARGE_BYTES, largest_frame_bytes))
         self._common_bytes = common_bytes
-        self._plain_bytes = (
-            common_bytes - common_bytes // _SMALL_PART
-        )  # of it, what is not for small frames alone
+        # Of it, what is not for small frames alone.
+        self._plain_bytes = common_bytes - common_bytes // _SMALL_PART
         self._share_bytes = max(self._plain_bytes // _SHARES, SMALL_FRAME_BYTES)
         self._held_bytes = 0  # for requests that are worked on
         self._borrower: Waiter | None = None

@@ -23,6 +23,11 @@ class Outbox:
         self.parts: list[Bytes] = []
         self.size_bytes = 0
 
+    def add(self, answers: bytes) -> None:
+        """Take the answers of a run, which are one piece already."""
+        self.parts.append(answers)
+        self.size_bytes += len(answers)
+
     def put(self, call: Call, parts: list[Bytes]) -> None:
         """Take the answer of a call."""
         self.parts += parts

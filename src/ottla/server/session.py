@@ -253,8 +253,7 @@ class Session:
         self._dispatcher.produce_metrics.record_run(
             taken.count, self.active_ns, started_ns, done_ns, reader.skip_to(taken.stop), size_bytes
         )
-        self._outbox.parts.append(taken.answers)
-        self._outbox.size_bytes += size_bytes
+        self._outbox.add(taken.answers)
         return True
 
     def answered(self, call: Call, response: Any) -> None:

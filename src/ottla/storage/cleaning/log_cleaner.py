@@ -30,9 +30,8 @@ class LogCleaner:
         self._config = config
         self._under_way: set[TopicPartition] = set()
         self.uncleanable: dict[TopicPartition, BaseException] = {}
-        self.run_on_owner: OnOwner = (
-            at_once  # replaced where logs may belong to another thread than the caller's
-        )
+        # Replaced where logs may belong to another thread than the caller's.
+        self.run_on_owner: OnOwner = at_once
 
     def configure(self, config: BrokerConfig) -> None:
         """The broker's settings have changed; a cleaning under way goes on as it began."""

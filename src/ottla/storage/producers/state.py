@@ -62,9 +62,8 @@ class Producer:
         self.last_timestamp = -1
         self.txn_first_offset = NO_OFFSET
         self.batches: list[BatchSummary] = []
-        self.is_partial = (
-            False  # it comes from a snapshot, which has one batch only; earlier ones are in the log
-        )
+        # It comes from a snapshot, which has one batch only; earlier ones are in the log.
+        self.is_partial = False
 
     @property
     def last_sequence(self) -> int:
