@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 
@@ -65,6 +66,19 @@ def test_a_flood_of_connections_does_not_keep_a_good_client_out(caplog: pytest.L
             wire.socket.close()
         wait_until(lambda: connections(broker) == 1)
         good.ping()
+
+
+def test_a_connection_that_is_accepted_while_the_broker_ends_is_ended_too(broker: EmbeddedBroker) -> None:
+    listener = broker.broker.listener
+
+    def connect_and_end() -> Wire:
+        wire = Wire(broker)  # in the system's queue: the loop accepts it when this turn is over
+        asyncio.get_running_loop().call_soon(listener.abort)  # before the new one hears of itself
+        return wire
+
+    with broker.call(connect_and_end) as late:
+        assert late.is_closed()
+    assert connections(broker) == 0
 
 
 def test_an_idle_connection_is_closed_and_one_that_is_used_is_not(broker: EmbeddedBroker) -> None:

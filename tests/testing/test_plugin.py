@@ -24,7 +24,8 @@ def run_pytest(directory: Path, ini: str = "") -> str:
 def test_every_example_of_the_page_runs(tmp_path: Path) -> None:
     for number, text in enumerate(EXAMPLES):
         (tmp_path / f"test_example_{number}.py").write_text(text)
-    assert f"{len(EXAMPLES)} passed" in run_pytest(tmp_path)
+    text = run_pytest(tmp_path)
+    assert f"{len(EXAMPLES)} passed" in text, text
 
 
 OWN = """

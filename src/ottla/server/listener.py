@@ -58,6 +58,7 @@ class Listener:
         self._sessions: set[Session] = set()
         self._per_address: dict[str, int] = {}
         self._refused = 0  # since the last sweep: one line is written for all of them
+        self._is_over = False
         self._sweeps = 0
         self._swept_ns = dispatcher.clock_ns()
         self._sweeping = dispatcher.services.runtime.call_later(SWEEP_MS, self._sweep)
@@ -111,6 +112,8 @@ class Listener:
         of_host = self._per_address.get(host, 0)
         self._sessions.add(session)
         self._per_address[host] = of_host + 1
+        if self._is_over:  # it was accepted in the turn in which all others were ended
+            return False
         config = self._dispatcher.services.metadata.broker_config  # these can change while it runs
         if len(self._sessions) > min(
             config.max_connections, self._room
@@ -197,6 +200,7 @@ class Listener:
 
     def abort(self) -> None:
         """Accept no more, and end every connection at once."""
+        self._is_over = True
         self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
