@@ -48,7 +48,8 @@ async def _serve(broker: Broker, *, is_child: bool) -> None:
     took_ms = _age_ms()
     node, topics = broker.settings.config.node_id, len(broker.metadata.image.topics)
     held = f"{topics} {noun(topics, 'topic')}"
-    print(f"ottla: ready on {broker.address} (node {node}, {held}, {took_ms} ms)", flush=True)
+    line = f"ottla: ready on {broker.address} (node {node}, {held}, {took_ms} ms)\n"
+    print(line, end="", flush=True)  # in one piece: other brokers may write there at the same moment
     if slow := compiled.interpreted():
         share = f"{len(slow)} of {len(compiled.meant())} modules"
         log.warning("slow: %s run interpreted; `ottla version` lists them. %s", share, compiled.REMEDY)
